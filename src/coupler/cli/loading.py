@@ -92,9 +92,8 @@ def load_file(path: Path, **options: Any) -> Robot:
 
     with caught_warnings() as messages:
         robot = load(path, **options)
-    others = (
-        text for text in messages if not any(own in text for own in robot.warnings)
-    )  # `load` gives its own as one
+    # `load` shows all of a robot's warnings as one
+    others = (text for text in messages if not any(warning in text for warning in robot.warnings))
     return replace(robot, warnings=(*robot.warnings, *others))
 
 

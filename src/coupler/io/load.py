@@ -139,6 +139,7 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF), <mujoco> (MJCF) or <sdf> (SDFormat)")
     with imports():  # late, so that `import coupler` stays quick
+        from coupler.io.urdf.building import builder_of
         from coupler.io.urdf.closures import add_closures
         from coupler.io.urdf.lenient import lock_massless
         from coupler.io.urdf.read import read_urdf
@@ -147,7 +148,7 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
     add_closures(description, options.closures, options.packages.values())
     if options.massless == "lock":
         lock_massless(description)
-    return [root], description.builder(options), dict(description.elements())
+    return [root], builder_of(description, options), dict(description.elements())
 
 
 def _read_tables(file: Path, options: Options) -> RobotBuilder:

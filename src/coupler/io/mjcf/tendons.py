@@ -25,13 +25,13 @@ def add_tendons(
     names_given, other, partly = [model.names["tendon"][i] for i in range(model.ntendon)], 0, 0
     taken = Taken(names_given)
     for i, name in enumerate(names_given):
-        own = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
-        sites = model.wrap_objid[own]
+        path = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
+        sites = model.wrap_objid[path]
         stiffness = 0.0 if off("SPRING") else float(model.tendon_stiffness[i])
         damping = 0.0 if off("DAMPER") else float(model.tendon_damping[i])
         shortest, longest = model.tendon_lengthspring[i]
         nonlinear = [model.tendon_stiffnesspoly[i], model.tendon_dampingpoly[i], model.tendon_springyield[i]]
-        straight = len(sites) == 2 and (model.wrap_type[own] == _WRAP_SITE).all()
+        straight = len(sites) == 2 and (model.wrap_type[path] == _WRAP_SITE).all()
         other_effects = model.tendon_limited[i] or model.tendon_frictionloss[i] or model.tendon_armature[i]
         if i in sums and not (stiffness or damping or other_effects):
             continue

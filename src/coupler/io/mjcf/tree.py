@@ -49,12 +49,10 @@ def _clean(values: np.ndarray) -> np.ndarray:
 def at_joints(model: Compiled) -> np.ndarray:
     """Which actuators drive a joint directly."""
     kind, second = model.actuator_trntype, model.actuator_trnid[:, 1]
-    return (kind <= 1) | (
-        (kind == 6) & (second < 0)
-    )  # in the frame of the child or the parent, or a ball joint as a whole
+    return (kind <= 1) | ((kind == 6) & (second < 0))  # along axes of the child or the parent, or all of a ball joint
 
 
-def gears(model: Compiled) -> np.ndarray:
+def gears_of(model: Compiled) -> np.ndarray:
     """The gear of each actuator, 6 numbers; an actuator with several outputs has the same for each."""
     return model.actuator_gear[model.actuator_outadr]
 
@@ -113,7 +111,7 @@ class Tree:
     def _actuators(self) -> None:
         """Finds driven joints, and the inertia and damping that motors add to them: gear² times their own."""
         model = self.model
-        direct, ratio = np.flatnonzero(at_joints(model)), gears(model)[:, 0]
+        direct, ratio = np.flatnonzero(at_joints(model)), gears_of(model)[:, 0]
         self._driven = set(model.actuator_trnid[direct, 0].tolist())
         self._armature, self._damping = model.dof_armature.copy(), model.dof_damping.copy()
         for i in direct:
@@ -141,16 +139,15 @@ class Tree:
         """Connects a body to its parent by a chain of all its joints."""
         model, names, b = self.model, self.names, self.builder
         parent, body = names.bodies[model.body_parentid[i]], names.bodies[i]
-        at, own = pose(model.body_pos[i], model.body_quat[i]), range(model.body_jntnum[i])
-        if not own and floating and parent == GROUND:
+        at, joints = pose(model.body_pos[i], model.body_quat[i]), model.joints_of(i)
+        if not joints and floating and parent == GROUND:
             start = np.concatenate([model.body_pos[i], model.body_quat[i]])
             b.joint(fresh("floating_base", names.taken_joints), Free(), parent, body, start=start)
-        elif not own:
+        elif not joints:
             b.joint(fresh(f"{body}_weld", names.taken_joints), Fixed(), parent, body, at)
-        for count in own:
-            j = model.body_jntadr[i] + count
+        for j in joints:
             name = names.joints[j]
-            child = body if count == own[-1] else fresh(f"{name}_carrier", names.taken_frames)
+            child = body if j == joints[-1] else fresh(f"{name}_carrier", names.taken_frames)
             if child != body:
                 b.body(child)
             if j in self.hung:

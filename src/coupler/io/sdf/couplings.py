@@ -12,6 +12,7 @@ from coupler.io.gearboxes import Passed, gearbox
 from coupler.io.sdf.elements import NAMESPACE, number_of
 from coupler.io.sdf.joints import Motion
 from coupler.io.sdf.scopes import Scope
+from coupler.io.writing import Names
 from coupler.io.xml import Element
 from coupler.mechanisms import linear
 from coupler.model import ModelError, RobotBuilder
@@ -52,7 +53,7 @@ class Couplings:
 
     def __post_init__(self) -> None:
         self._joints = {joint.name: joint for joint in self.tree.values()}
-        self._taken = {*self._joints}
+        self._taken = Names(self._joints)
 
     # Axes that mimic others
 
@@ -125,9 +126,7 @@ class Couplings:
 
     def _couple(self, name: str, dependence: Dependence, element: Element) -> None:
         joints, function, independent = dependence
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
+        name = self._taken.new(name)
         self.dependent |= {joint for joint in joints if joint not in independent and independent}
         try:
             self.builder.couple(name, joints, function, independent)

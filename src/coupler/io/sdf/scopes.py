@@ -238,6 +238,11 @@ def _include(include: Element, scope: Scope, outline: Outline, library: Library,
         outline.absent.append(include)
         include.ignore()
         return
+    around: Scope | None = scope
+    while around is not None:
+        if around.element is model:
+            raise include.error(f"the model {clipped(model.get('name'))} includes itself")
+        around = around.parent
     _model(model, include, scope, version_of(root), outline, library, depth)
 
 

@@ -21,10 +21,10 @@ from coupler.io.couplings import Relation, locks_of, relations_of
 from coupler.io.mjcf.inertias import real_inertias
 from coupler.io.sdf.joints import JOINTS
 from coupler.io.sdf.parts import add_axes, add_inertial, add_shape, own, properties, put_pose, say
-from coupler.io.urdf.elements import add_coupling, add_keyframe, is_identity, put_origin
+from coupler.io.urdf.elements import add_coupling, add_keyframe, add_spring, is_identity, put_origin
 from coupler.io.urdf.origins import NOISE
-from coupler.io.writing import Names, check_kinds, check_names, document, put, text
-from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, PointElement, Robot, Shape, Universal
+from coupler.io.writing import Names, check_kinds, document, put, text
+from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, Robot, Shape, Universal
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
@@ -42,9 +42,8 @@ def sdf_text(robot: Robot, folder: Path) -> str:
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:
-        ModelError: for a coupling, joint or loop that cannot be written, and for a name that cannot be.
+        ModelError: for a coupling, joint or loop that cannot be written.
     """
-    check_names(robot)
     check_kinds("SDFormat", robot, {*JOINTS, Free}, JOINTS)
     for joint in robot.joints:
         if type(joint.kind) is Free and robot.tree.place[joint.parent][0]:
@@ -124,7 +123,7 @@ class _Writer:
         for relation in self.relations.written:
             self.add_relation(model, relation)
         for spring in robot.elements:
-            self.add_spring(model, spring)
+            add_spring(model, spring, lambda body, point: point, own("spring"))
         put_actuators(model, own("actuator"), robot)
         for one, other in robot.exclusions:
             put(model, own("exclude"), link1=one, link2=other)
@@ -214,7 +213,7 @@ class _Writer:
         add_axes(element, type(kind)(**given), turned, np.zeros(3))  # type: ignore[arg-type]
         say(put(put(element, "physics"), "simbody"), "must_be_loop_joint", True)
 
-    # Couplings and springs
+    # Couplings
 
     def add_relation(self, model: ET.Element, relation: Relation) -> None:
         """A joint that follows another mimics it; any other relation is an element of ours."""
@@ -232,15 +231,6 @@ class _Writer:
         say(mimic, "multiplier", multiplier)
         say(mimic, "offset", _settled(np.array(offset)))
         say(mimic, "reference", 0.0)
-
-    def add_spring(self, model: ET.Element, spring: PointElement) -> None:
-        figures = {name: getattr(spring, name) for name in ("stiffness", "free_length", "pretension", "damping")}
-        element = put(model, own("spring"), name=spring.name, **{name: x or None for name, x in figures.items()})
-        for end, body, point in (
-            ("predecessor", spring.first, spring.first_point),
-            ("successor", spring.second, spring.second_point),
-        ):
-            put(put(element, end, link=body), "origin", xyz=point)
 
 
 def robot_poses(robot: Robot, positions: dict[str, np.ndarray]) -> dict[str, Transform]:

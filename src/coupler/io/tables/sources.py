@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coupler.files import read_file
+from coupler.io.content import content_of
 from coupler.io.limits import CELLS, TABLE_BYTES
 from coupler.io.packages import real_path
 from coupler.io.tables.expanded import EXPANDED, tables_of_tree
@@ -116,10 +116,10 @@ def _parsed_json(file: Path) -> Any:
         raise ValueError(f"{constant} is not a number")
 
     try:
-        text = read_file(file, TABLE_BYTES).decode("utf-8-sig")
+        text = content_of(file, TABLE_BYTES).decode("utf-8-sig")
         content = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    except OSError as error:
-        raise ModelError(f"{file}: it cannot be read: {error.strerror or error}") from None
+    except ModelError:
+        raise
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file}: it is not JSON: {clipped(error, 1000, quote=False)}") from None
     return content
@@ -147,7 +147,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     decimal commas.
     """
     try:
-        text = read_file(path, TABLE_BYTES).decode("utf-8-sig")
+        text = content_of(path, TABLE_BYTES).decode("utf-8-sig")
         head_line = text.partition("\n")[0]
         separator = next((own for own in (";", ",", "\t") if own in head_line), ",")
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
@@ -162,8 +162,6 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
                 raise ModelError(f"{where}: it has {len(row)} cells below {len(head)} headings")
             cells = [_decimal(cell) if separator == ";" else cell for cell in row]
             yield f"{where}{_told(cells)}", dict(zip(head, cells, strict=False))
-    except OSError as error:
-        raise ModelError(f"{path}: it cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: it is not UTF-8 ({error.reason} at {error.start}): save it as CSV UTF-8") from None
     except csv.Error as error:

@@ -15,7 +15,6 @@ from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.origins import rotation_of
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
 from coupler.io.xml import Element
-from coupler.model.wording import listed
 from coupler.rotation import unit
 from coupler.spatial import Transform
 
@@ -87,10 +86,7 @@ def read_bullet_friction(element: Element, link: LinkPart) -> None:
 
 def _gearbox(element: Element, d: Description, dependent: set[str]) -> CouplingPart:
     ends = {end: _link(element, end, d) for end in ("parent", "child")}
-    reference = element.need("gearbox_reference_body").word()
-    ends["reference"] = d.renamed.get(reference, reference)
-    if ends["reference"] not in d.links:
-        raise element.error(f"there is no link {reference!r}; there are {listed(d.links)}")
+    ends["reference"] = d.link(element.need("gearbox_reference_body").word(), element)
     to_joint = _on_child(element) @ d.zero_pose(ends["child"])
     parts = element.need("axis"), element.find("axis2") or element.need("axis")
     axes = [to_joint.E.T @ _axis(axis, to_joint) for axis in parts]
@@ -146,10 +142,7 @@ def _on_child(element: Element) -> Transform:
 
 def _link(element: Element, end: str, d: Description) -> str:
     part = element.need(end)
-    name = part.get("link") or part.word()
-    if name not in d.links:
-        raise part.error(f"there is no link {name!r}; there are {listed(d.links)}")
-    return name
+    return d.link(part.get("link") or part.word(), part)
 
 
 def _axis(element: Element, to_joint: Transform) -> np.ndarray:

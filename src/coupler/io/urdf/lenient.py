@@ -6,6 +6,7 @@ import numpy as np
 
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LinkPart
+from coupler.io.writing import Names
 from coupler.io.xml import Element
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted, listed
@@ -43,9 +44,7 @@ def rename_ground(d: Description, *, floating: bool) -> None:
     is_root = all(joint.child != GROUND for joint in d.joints.values())
     if GROUND not in d.links or (is_root and not (floating and d.links[GROUND].mass)):
         return
-    name = f"{GROUND}_link"
-    while name in d.links:
-        name += "_"
+    name = Names(d.links).new(f"{GROUND}_link")
     d.links = {name if link == GROUND else link: part for link, part in d.links.items()}
     for joint in d.joints.values():
         joint.parent, joint.child = (name if link == GROUND else link for link in (joint.parent, joint.child))

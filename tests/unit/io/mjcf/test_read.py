@@ -745,6 +745,7 @@ def test_a_missing_include_is_told(write: Any) -> None:
             '<equality><connect body1="arm" body2="hand" anchor="0 0 0"/></equality>',
             r"line 2, <equality>: MuJoCo rejects it: unknown element 'hand'",
         ),
+        (INERTIAL, '<keyframe><key qpos="1 2 3"/></keyframe>', "MuJoCo rejects it: keyframe '': .* got 3$"),
         (INERTIAL + "<spring/>", "", r"line 4, <spring>: MuJoCo rejects it: Schema violation"),
         (INERTIAL + '<joint name="a" damping="-1"/>', "", r"line 4, <body name='arm'>: .*damping"),
     ],
