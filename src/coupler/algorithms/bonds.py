@@ -35,7 +35,7 @@ def bonds_of_clusters(robot: Robot) -> list[Sequence[Constraint]]:
             samples = _sampled(robot) if samples is None else samples
             kept = _most_independent(samples[:, closure.places[at][1]], len(choices[at].dependent), stands_for)
         number_of = {link: i for i, link in enumerate(loop.links)}
-        built = [c for c in loop.keeping(kept).constraints if isinstance(c, LoopConstraint) or not c.found]
+        built = [c for c in loop.keeping(kept).constraints if isinstance(c, LoopConstraint) or not c.recognised]
         bonds[loop.cluster] = [constraint.within(number_of) for constraint in built]
     return bonds
 
@@ -53,7 +53,7 @@ def _formulas(robot: Robot) -> set[str]:
 
 def _stands_for_loops(constraint: Constraint, formulas: set[str]) -> bool:
     """Whether a constraint is a formula for loops, given by the user or found."""
-    return not isinstance(constraint, LoopConstraint) and (constraint.found or constraint.name in formulas)
+    return not isinstance(constraint, LoopConstraint) and (constraint.recognised or constraint.name in formulas)
 
 
 def _sampled(robot: Robot) -> np.ndarray:

@@ -171,7 +171,7 @@ class Renderer:
         used: dict[Node, int] = {}
         called: set[str] = set()
         waiting = {i for numbers in (moved or {}).values() for i in numbers}
-        parts: dict[Node, list[int]] = {}  # by operations on rows, the numbers of their memory that are used
+        parts: dict[Node, list[int]] = {}  # the numbers that are wanted of operations on rows
         for node in order if rows is not None else ():
             if node.op == "part":
                 parts.setdefault(node.args[0], []).append(node.value)  # type: ignore[arg-type]
