@@ -202,9 +202,6 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _COTANGENT_DEFECT_OVER = [abs(b) / factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]  # (1 − ½ t cot ½t) / t²
 _COTANGENT_DEFECT_SLOPE = [k * c for k, c in enumerate(_COTANGENT_DEFECT_OVER)][1:]  # its derivative by t²
 _ARCSIN_OVER = [2 * factorial(2 * k) / (4**k * factorial(k) ** 2 * (2 * k + 1)) for k in range(7)]  # 2 asin(s) / s
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
-_SERIES = [abs(b) / factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]
-_SMALL = 1.0  # the t² below which the series is taken: its formula cancels, and 10 terms leave less than the last place
 
 
 def _even(square: Any, function: Callable[[Any], Any], series: Sequence[float], below: float = _DIRECT) -> Any:

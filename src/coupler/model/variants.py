@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 _SAME = 1e-13  # m: points closer than this coincide
 Part = TypeVar("Part")
-Owned = Mapping[str, Mapping[str, Any]]  # by owner and quantity: nodes
 
 
 def variant_of(robot: Robot, layout: Layout) -> Robot:
