@@ -30,7 +30,7 @@ from coupler.contact.formulations import (
     unimpeded,
 )
 from coupler.contact.pairs import Pair, pairs_of
-from coupler.contact.passing_rounds import may_pass
+from coupler.contact.passing import can_pass
 from coupler.contact.residuals import reached
 from coupler.contact.scene import ContactScene, Layout, limited_joints
 from coupler.contact.solvers import SOLVERS
@@ -251,7 +251,7 @@ def laws_of(case: Case, q: np.ndarray, v: np.ndarray, pressed: np.ndarray | None
     robot = case.robot
     problem, found = traditional_problem(robot, q, v, case.tau, H, case.pairs)
     rows = np.vstack([contact_rows(robot, q, found), joint_rows(robot, q, H).rows])
-    if not any(map(may_pass, found)):
+    if not any(can_pass(touch.pair) for touch in found):
         return Laws(problem, found, rows)
     met = contact_impulses(robot, q, v, case.tau, H, case.pairs, start=pressed, tolerance=TOLERANCE)
     b, n = problem.b.copy(), 3 * len(found)
@@ -319,7 +319,7 @@ def test_what_solvers_do_not_reach_they_say(name: str, seed: int) -> None:
         problem, _ = traditional_problem(case.robot, q, v, case.tau, H, case.pairs)
         assert residual(problem, step.impulses).total <= TOLERANCE
         for method in SOLVERS:
-            solution = solve(problem, method, tolerance=TOLERANCE, start=None, most=1_000)
+            solution = solve(problem, method, tolerance=TOLERANCE, start=None, iterations=1_000)
             error = residual(problem, solution.impulses).total
             assert np.isfinite(solution.impulses).all()
             assert solution.residual == pytest.approx(error, rel=1e-9, abs=1e-15)

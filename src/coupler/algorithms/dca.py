@@ -29,7 +29,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import pulled_links
 from coupler.algorithms.assembly import Assembly, PieceBody, PieceCluster, pair_number
 from coupler.algorithms.pieces import Piece
 from coupler.linear import Cholesky, solve
@@ -49,7 +48,7 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
     """
     given, robot = robot, on_one_body_each(robot)
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
-    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
+    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=links)
     q = whole.input("q", given.nq)
     whole.inputs("v", "tau")
     if positions := merged_positions_program(given, robot):

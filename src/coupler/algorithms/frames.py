@@ -90,8 +90,12 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
             k = robot.cluster_tree.clusters[k].parent
         self.link, self.at, self.along_world, self.way = link, place, along_world, way
         super().__init__(
-            robot, name, body=body, cluster=cluster, everybody=True, remembering=True, only=way, oriented=(link,)
+            robot, name, body=body, cluster=cluster, leaf_bodies=True, leaf_clusters=True, oriented=(link,)
         )
+
+    def clusters(self) -> Sequence[int]:
+        """The clusters between the ground and the frame."""
+        return sorted(self.way)
 
     def tell(self, name: str, shape: Any, function: Callable[..., Any], *motions: str) -> None:
         """The last step: an output that is a function of the frame and of motions that its link remembers."""

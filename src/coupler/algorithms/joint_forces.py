@@ -89,8 +89,7 @@ def joint_forces_program(
     places = ForcePlaces(robot, driven, bonds)
     forces = sweep.result("forces", places.size)
     shares = SharedRows(robot, sweep, sharings) if sharings else None
-    if loaded:
-        add_loads(sweep, external)
+    add_loads(sweep, external)
     sweep.outward(outward, carriers=True)
     schedule = sweep.schedule()
 

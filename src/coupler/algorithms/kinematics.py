@@ -62,7 +62,7 @@ def frame_pose_program(robot: Robot, link: int, place: Transform) -> Any:
 
 def body_poses_program(robot: Robot) -> Any:
     """The program q → T of all bodies in their order, homogeneous matrices from their coordinates to the world's."""
-    sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, everybody=True, oriented=_links(robot))
+    sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, leaf_bodies=True, oriented=_links(robot))
     sweep.inputs("q")
     sweep.outward(locate)
     poses, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()

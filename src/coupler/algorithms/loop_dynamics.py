@@ -50,11 +50,10 @@ def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
         "loop_dynamics",
         body=aba.BodyMemory,
         cluster=ClusterMemory,
-        paired=True,
         loaded=external or bool(robot.elements),
-        remembering=True,
+        leaf_clusters=True,
         tangent=True,
-        oriented=aba.pulled_links(robot),
+        oriented=(),
     )
     count = len(robot.embedding.unsolved_entries)
     sweep.inputs("q")
@@ -69,8 +68,7 @@ def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
         sweep.vectors |= {f"{name}_given": vector, name: sweep.builder.scratch(f"own_{name}", robot.nv)}
     _provide(sweep, w)
     sweep.outward(outward)
-    if sweep.loaded:
-        add_loads(sweep, external)
+    add_loads(sweep, external)
     sweep.inward(aba.inward)
     sweep.outward(accelerate)
     return sweep.build()

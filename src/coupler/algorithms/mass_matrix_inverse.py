@@ -50,7 +50,7 @@ class ClusterMemory(efpa.ArticulatedCluster):
 
 def mass_matrix_inverse_program(robot: Robot) -> Any:
     """The program q → H⁻¹ of a robot, as its `mass_matrix_inverse_entries`; what is left out is zero."""
-    sweep = Sweep(robot, "mass_matrix_inverse", body=BodyMemory, cluster=ClusterMemory, paired=True, oriented=())
+    sweep = Sweep(robot, "mass_matrix_inverse", body=BodyMemory, cluster=ClusterMemory, oriented=())
     sweep.inputs("q")
     blocks = Blocks(sweep)
     sweep.outward(efpa.outward, carriers=True)

@@ -86,8 +86,7 @@ def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
 
 def potential_energy_program(robot: Robot) -> Any:
     """The program q → the energy of all bodies in the field of gravity, and of springs at joints and between points."""
-    everybody = bool(robot.elements)
-    sweep = Sweep(robot, "potential_energy", body=PoseBody, cluster=Totals, everybody=everybody)
+    sweep = Sweep(robot, "potential_energy", body=PoseBody, cluster=Totals, leaf_bodies=bool(robot.elements))
     sweep.inputs("q")
     energy, fixed = sweep.total("energy", 1), robot.tree.links[0].inertia
     sweep.outward(lift)

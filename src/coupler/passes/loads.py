@@ -16,22 +16,24 @@ from coupler.spatial import Transform
 
 
 def add_loads(sweep: Sweep[Any, Any], external: bool) -> Buffer | None:
-    """Writes the steps that collect loads on all bodies, about the world's origin in the world's axes.
+    """Writes the steps that add up the loads on each body, along the world's axes about its origin.
 
     Args:
-        sweep: the program, for bodies that are loaded.
-        external: whether it has an input `f_ext`, 6 for each body of the robot.
+        sweep: the program; nothing is written unless it is `loaded`.
+        external: whether it gets an input `f_ext`, 6 for each body of the robot.
 
     Returns:
-        That input, if it has one, for `collect_loads`.
+        That input, if there is one, for `collect_loads`.
     """
+    if not sweep.loaded:
+        return None
     forces = sweep.builder.input("f_ext", 6 * len(sweep.robot.bodies)) if external else None
     collect_loads(sweep, forces)
     return forces
 
 
 def collect_loads(sweep: Sweep[Any, Any], forces: Buffer | None) -> None:
-    """The same where bodies are now, once more, with forces from outside that are known, or none."""
+    """Writes the same steps for the poses that bodies have now, with the forces of an existing input or none."""
     robot, builder, tree = sweep.robot, sweep.builder, sweep.robot.tree
     sweep.outward(locate, new_velocities=True)
     builder.loop(_unload, body=sweep.bodies(sweep.links))

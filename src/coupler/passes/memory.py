@@ -10,7 +10,8 @@ import numpy as np
 
 from coupler.graph import Builder, Field, Records, Window
 from coupler.model import Robot
-from coupler.passes.cluster import Context, Pair
+from coupler.passes.cluster import Pair
+from coupler.passes.context import Context
 from coupler.passes.records import numbered
 from coupler.passes.schedule import Place
 from coupler.passes.shape import Clusters, Shape
@@ -26,7 +27,7 @@ class Memory:
 
     def __init__(self, builder: Builder, robot: Robot, clusters: Clusters, program: Context) -> None:
         self._builder, self._clusters, self._program = builder, clusters, program
-        self.links = [i for i in range(1, len(robot.tree.links)) if program.everybody or robot.tree.children[i]]
+        self.links = [i for i in range(1, len(robot.tree.links)) if program.leaf_bodies or robot.tree.children[i]]
         self._row = {link: i for i, link in enumerate(self.links)}
         world = {"E": (3, 3), "r": 3, "load": 6} if program.loaded else {}
         self._bodies = builder.records("body", max(len(self.links), 1), **(program.body.layout("kept") | world))
@@ -53,7 +54,7 @@ class Memory:
         own: dict[str, Any] = {}
         if not links[0]:
             return own
-        if carries or self._program.everybody:
+        if carries or self._program.leaf_bodies:
             own |= self._bodies[[self._row[link] for link in links]].fields
         if carries and self._collected is not None:
             own |= self._collected[[self._slot[link] for link in links]].fields

@@ -86,7 +86,7 @@ def reach_program(robot: Robot) -> Program:
     The result q has actuators at these positions. Of the progress, the first number is how long the last step was, the
     second the largest ratio of a step to the one before, and the third by how much positions are missed.
     """
-    sweep = Sweep(robot, "reach", cluster=Reaching, remembering=True, tangent=True)
+    sweep = Sweep(robot, "reach", cluster=Reaching, leaf_clusters=True, tangent=True)
     builder, count = sweep.builder, len(robot.actuators)
     near, targets = builder.input("near", robot.nq), builder.input("positions", count)
     q, progress = builder.scratch("q", robot.nq), builder.scratch("progress", 5)

@@ -48,7 +48,7 @@ Node = Visit[JointMemory, ClusterMemory]
 
 def spanning_sweep(robot: Robot, name: str) -> Sweep[JointMemory, ClusterMemory]:
     """Begins a program whose clusters see vectors over all joints."""
-    return Sweep(robot, name, body=JointMemory, cluster=ClusterMemory, remembering=True)
+    return Sweep(robot, name, body=JointMemory, cluster=ClusterMemory, leaf_clusters=True)
 
 
 class Spanning:

@@ -83,7 +83,7 @@ def _begin(
     robot: Robot, name: str, times: Mapping[str, float], matrices: str = ""
 ) -> tuple[Sweep[OwnJoint, HeldCluster], Spanning]:
     """A program whose clusters know the velocities of all their joints, and T."""
-    sweep = Sweep(robot, name, body=OwnJoint, cluster=HeldCluster, remembering=True)
+    sweep = Sweep(robot, name, body=OwnJoint, cluster=HeldCluster, leaf_clusters=True)
     sweep.inputs("q")
     spanning = Spanning(sweep, matrices=matrices)
     spanning.vectors["w_given"] = sweep.builder.input("w_given", spanning.tree.nv)

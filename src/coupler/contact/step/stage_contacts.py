@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -22,17 +22,16 @@ from coupler.contact.carried import (
 from coupler.contact.collision.broad_phase import Alike
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.geometry import Contact, contacts
-from coupler.contact.collision.tables import SIDES, Told, forms, pose, with_numbers
+from coupler.contact.collision.tables import SIDES, forms, pose, with_numbers
 from coupler.contact.kernels import clear
+from coupler.contact.step.candidates import SIGNS, Candidates
+from coupler.contact.step.narrow_phase import find_closed_forms
+from coupler.contact.step.report import ContactReport
 from coupler.graph import Builder, Slot, Vector, View, constants, fields
 from coupler.model import ModelError
 from coupler.passes import Sweep
 from coupler.spatial import Transform
 
-if TYPE_CHECKING:
-    from coupler.contact.step.candidates import Candidates
-
-_SIGNS: dict[str, float] = {"one": 1.0, "other": -1.0}
 _SIZES = {"velocity": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "found_frame": 9}
 _SIZES |= {"found_gap": 1, "start_normal": 3, "normal": 3, "touched": 1, "force": 3, "acts": 1}
 
@@ -59,17 +58,17 @@ class StageContacts:
         self._pair_acts = builder.scratch("pair_acts", len(candidates.pairs))
         self.velocity = self._own["velocity"]
 
-    def look_ahead(self, sweep: Sweep[Any, Any], alike: Alike, told: Told, where: Slot | None) -> None:
+    def look_ahead(self, sweep: Sweep[Any, Any], alike: Alike, report: ContactReport, where: Slot | None) -> None:
         """Writes the steps from poses and velocities of links to velocities of contacts after the step.
 
         Args:
             sweep: has poses E and r of links, their velocities `start` before and `ahead` after the step.
             alike: pairs whose contacts have been found.
-            told: their `gaps`, `points` and `frames`.
+            report: has their `gaps`, `points` and `frames`.
             where: flags of these pairs; None for all.
         """
         window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
-        window |= self._candidates.places(alike, told.at, ("gaps", "points", "frames"))
+        window |= self._candidates.results(alike, report.at, ("gaps", "points", "frames"))
         names = ["velocity", "reach", "start_normal", *(f"{side}_place" for side in _moving(alike.moving))]
         window |= fields(step=constants(np.full(len(alike.numbers), self._step)))
         for k in range(alike.contacts):
@@ -83,7 +82,7 @@ class StageContacts:
         def look_ahead(view: View) -> None:
             carriers = [
                 Carrier(
-                    _SIGNS[side], pose(view, side, True), *(getattr(view, f"{side}_{x}") for x in ("start", "ahead"))
+                    SIGNS[side], pose(view, side, True), *(getattr(view, f"{side}_{x}") for x in ("start", "ahead"))
                 )
                 for side, moves in moving.items()
                 if moves
@@ -126,7 +125,8 @@ class StageContacts:
         groups: dict[Hashable, list[int]] = {}
         groups_of_pairs, where = self._candidates.groups, self._pair_acts.at
         place = {"points": "found", "gaps": "found_gap", "frames": "found_frame"}
-        self._candidates.find(sweep, groups_of_pairs, [*place], lambda name, rows: self._at(place[name], rows), where)
+        at = lambda name, rows: self._at(place[name], rows)  # noqa: E731
+        find_closed_forms(sweep, self._candidates, groups_of_pairs, [*place], at, where)
         for alike in groups_of_pairs:
             for i in alike.numbers:
                 first = int(self._candidates.first[i])
@@ -181,9 +181,9 @@ def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View
             force = np.where(same & touched, turned(force, view.normal, there), force)
             for side in sides:
                 margin = np.where(touched, 0.0, getattr(view, f"{side}_margin"))
-                found = on_surface(view.found, view.found_gap, there, view.normal, _SIGNS[side], margin)
+                found = on_surface(view.found, view.found_gap, there, view.normal, SIGNS[side], margin)
                 points[side] = np.where(same, found, point)
         for side, end in zip(sides, ends, strict=True):
-            end.load += _SIGNS[side] * load(points[side], force)
+            end.load += SIGNS[side] * load(points[side], force)
 
     return press

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.step.drift import LoopJoint
-from coupler.contact.step.kick import Node, accelerated, move, rotation_biases
+from coupler.contact.step.kick import accelerated, move, rotation_biases
+from coupler.contact.step.memory import Node
 from coupler.passes import Visit
 
 Pass = Callable[[Node], None]

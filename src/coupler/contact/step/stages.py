@@ -23,7 +23,8 @@ from coupler.contact.kernels import clear, in_parts
 from coupler.contact.scene import Layout
 from coupler.contact.scheme import Progress, Scheme
 from coupler.contact.step.closing import Closing
-from coupler.contact.step.kick import Kick, StepBody, StepCluster
+from coupler.contact.step.kick import Kick
+from coupler.contact.step.memory import StepBody, StepCluster
 from coupler.contact.step.stage_contacts import StageContacts
 from coupler.contact.step.stage_passes import first_rates, fit, rates, settling
 from coupler.graph import Buffer, Part, Vector, View, constants, fields

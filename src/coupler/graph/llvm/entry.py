@@ -30,6 +30,7 @@ _LONG = 50_000  # operations
 _STACK = 64 * 1024  # bytes of memory that a program may take on the stack
 _PIECE = 20_000  # operations of which it is worth taking the next states: some microseconds
 _CHECKED = 32  # numbers that are seen to be finite at a time, before Python sees them
+_CHECKED_OF_MANY = 256  # the same of a single state with many: each time the sum so far is waited for
 
 
 def array_layout_is_known() -> bool:
@@ -264,11 +265,14 @@ def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> 
     if renderer.lanes == 1 < renderer.register and any(b.size >= _CHECKED for b in buffers):
         many_at_once = _Total(renderer, code, f"<{renderer.register} x {renderer.scalar}>")
     for buffer in buffers:
-        many = buffer.size - buffer.size % _CHECKED
-        if many:
-            with code.count("0", str(many), step=_CHECKED) as i:
-                (many_at_once or total).add(places[buffer], i, _CHECKED)
-        total.add(places[buffer], str(many), buffer.size - many)
+        first = 0
+        for count in (_CHECKED_OF_MANY, _CHECKED) if many_at_once else (_CHECKED,):
+            last = buffer.size - (buffer.size - first) % count
+            if last > first:
+                with code.count(str(first), str(last), step=count) as i:
+                    (many_at_once or total).add(places[buffer], i, count)
+            first = last
+        total.add(places[buffer], str(first), buffer.size - first)
     emit(f"%check.all = {total.text}")
     found = "%check.all"
     if many_at_once:

@@ -18,7 +18,8 @@ from coupler.graph.llvm.blocks import function
 from coupler.graph.llvm.calls import as_type
 from coupler.graph.llvm.control import Steps
 from coupler.graph.llvm.functions import Functions
-from coupler.graph.llvm.rows import KernelRows, RowFunctions
+from coupler.graph.llvm.kernel_rows import KernelRows
+from coupler.graph.llvm.rows import RowFunctions
 from coupler.graph.program import Program
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
@@ -171,6 +172,10 @@ class Renderer:
         used: dict[Node, int] = {}
         called: set[str] = set()
         waiting = {i for own in (moved or {}).values() for i in own}
+        parts: dict[Node, list[int]] = {}  # the numbers that are wanted of operations on rows
+        for node in order if rows is not None else ():
+            if node.op == "part":
+                parts.setdefault(node.args[0], []).append(node.value)  # type: ignore[arg-type]
 
         def text(node: Node, now: int, again: bool = True) -> str:
             if node.op in ("symbol", "part"):
@@ -193,7 +198,7 @@ class Renderer:
                 value[node] = self.literal(node.value)  # type: ignore[arg-type]
             elif node.op == "rows":
                 assert rows is not None
-                rows.emit(node, lambda arg, now=now: text(arg, now))
+                rows.emit(node, parts.get(node, ()), lambda arg, now=now: text(arg, now))
             elif node.op not in ("symbol", "part"):
                 again = node.op not in ("sin", "cos")  # which share a call, by the name of their argument
                 arguments = [text(arg, now, again) for arg in node.args]

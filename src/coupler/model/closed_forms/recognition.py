@@ -1,18 +1,21 @@
-"""Finding closed forms: which loops of a robot are made of legs that can be solved one after the other.
+"""Recognising closed forms: which clusters consist of legs that can be solved one after another.
 
-The independent joints of a cluster are known. A loop of which the joints that are not known make a leg is solved, its
-joints are known from there on, and so it goes on. Where all joints of the cluster become known in this way, γ is a
-sequence of legs. Whether a leg is what it seems is asked of the loops themselves: γ must close them.
+The search starts from the independent joints of a cluster, whose positions are known. Whenever the unknown joints of a
+loop form a leg, the leg is solved and its joints become known. If all joints of the cluster become known in this way, γ
+is the sequence of these legs. Legs are recognised by their dimensions alone, so a candidate γ is tested afterwards: it
+must close the loops of its cluster in poses all around the neutral one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
+from coupler.grouping import grouped
 from coupler.model.closed_forms.arms import Arm
 from coupler.model.closed_forms.chains import Chain, ChainJoint
 from coupler.model.closed_forms.form import ClosedForm, CouplingStep, LegStep, LockStep, Step
@@ -20,16 +23,17 @@ from coupler.model.closed_forms.legs import LEGS, Leg, Limits, Slide
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint
+from coupler.model.identity import comparable
 from coupler.model.joints import Revolute, Spherical
 from coupler.model.loops import Coupling, Rod
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
 from coupler.spatial import Transform
 
-_ASSEMBLED = 1e-7  # rad or m: how far a leg may put a joint from where it is assembled, in the right mode
-_SAMPLES = 24  # poses about the neutral one in which γ must close the loops
-_SPREAD = 1.0  # rad or m: how far the furthest of them are from it; most are much nearer
-_TRUE = CLOSED * 0.01  # rad or m: the gap that γ may leave, so that it changes no answer
+_ASSEMBLED = 1e-7  # rad or m: in the right assembly mode, a leg puts its joints this close to their neutral positions
+_SAMPLES = 24  # poses around the neutral one in which γ must close the loops
+_SPREAD = 1.0  # rad or m: the distance of the furthest of them; most are much nearer
+_CLOSED_BY_FORM = CLOSED * 0.01  # rad or m: the gap that γ may leave, small enough to change no result
 
 
 def find_closed_forms(
@@ -50,16 +54,23 @@ def find_closed_forms(
         loops: the clusters to look at.
         wanted: whether a cluster is to have such a closed form.
     """
+    chosen = {id(loop) for loop in loops}
     searches = [
         _Search(closure, loop, choice, neutral, couplings)
         for loop, choice in zip(closure.loops, choices, strict=True)
-        if loop in loops
+        if id(loop) in chosen
     ]
-    candidates = [(search, form) for search in searches if (form := search.form()) is not None]
+    # Robots repeat mechanisms. Equal ones have the same γ, so that only the first of them is searched and tested.
+    equal_searches = grouped(searches, lambda search: search.key).values()
+    candidates = [(first, form) for first, *_ in equal_searches if (form := first.form()) is not None]
+    forms = {
+        search.key: replace(form, dead_points=search.has_dead_points(form))
+        for search, form in _closing(closure, neutral, candidates)
+    }
     couplings_and_forms = []
-    for search, form in _true(closure, neutral, candidates):
-        form, loop = replace(form, dead_points=search.has_dead_points(form)), search.loop
-        if not wanted(loop, form):
+    for search in searches:
+        form, loop = forms.get(search.key), search.loop
+        if form is None or not wanted(loop, form):
             continue
         joints = [closure.tree.links[link].joint for link in loop.links]
         names = tuple(constraint.name for constraint in loop.constraints)
@@ -69,22 +80,22 @@ def find_closed_forms(
     return couplings_and_forms
 
 
-def _true(
+def _closing(
     closure: Closure, neutral: np.ndarray, candidates: Sequence[tuple[_Search, ClosedForm]]
 ) -> list[tuple[_Search, ClosedForm]]:
-    """Those whose γ closes the loops of its cluster about the neutral configuration, wherever it exists."""
+    """The candidates whose γ closes the loops of its cluster around the neutral configuration, wherever γ exists."""
     if not candidates:
         return []
     spread = _SPREAD * (np.arange(_SAMPLES)[:, None] / _SAMPLES) ** 2
-    way = np.zeros((_SAMPLES, closure.tree.nv))
+    step = np.zeros((_SAMPLES, closure.tree.nv))
     for search, form in candidates:
         entries = closure.tree.velocities_of(search.inputs(form))
-        way[:, entries] = spread * np.random.default_rng(0).uniform(-1.0, 1.0, (_SAMPLES, len(entries)))
-    samples, exists = closure.motion.integrate(neutral, way), list[np.ndarray]()
+        step[:, entries] = spread * np.random.default_rng(0).uniform(-1.0, 1.0, (_SAMPLES, len(entries)))
+    samples, exists = closure.motion.integrate(neutral, step), list[np.ndarray]()
     for search, form in candidates:
-        given = samples[:, closure.tree.positions_of(search.inputs(form))]
+        inputs = samples[:, closure.tree.positions_of(search.inputs(form))]
         with np.errstate(all="ignore"):
-            q = np.array([form(y) for y in given], dtype=float)
+            q = np.array([form(y) for y in inputs], dtype=float)
         exists.append(np.asarray(np.isfinite(q).all(axis=1)))
         samples[np.ix_(exists[-1], closure.tree.positions_of(search.loop.links))] = q[exists[-1]]
     gaps = closure.gaps(closure.at(samples)[0])
@@ -92,7 +103,7 @@ def _true(
     return [
         (search, form)
         for (search, form), there in zip(candidates, exists, strict=True)
-        if there[0] and there.sum() > _SAMPLES // 4 and (gaps[there, number[id(search.loop)]] < _TRUE).all()
+        if there[0] and there.sum() > _SAMPLES // 4 and (gaps[there, number[id(search.loop)]] < _CLOSED_BY_FORM).all()
     ]
 
 
@@ -109,8 +120,28 @@ class _Search:
         self._free = [[entry in free for entry in self._tree.velocities(link).tolist()] for link in loop.links]
         self._independent = [i for i, entries in enumerate(self._free) if any(entries)]
 
+    @cached_property
+    def key(self) -> Hashable:
+        """Equal for clusters that differ in names alone: all that the search, and the test of its result, depend on."""
+        tree, links = self._tree, []
+        for link in self.loop.links:
+            own = tree.links[link]
+            numbers = own.placement.E, own.placement.r, own.kind.lower, own.kind.upper, own.kind.stiffness
+            position = self._p[tree.positions(link)]
+            links.append((self._number.get(own.parent), own.kind.form(), comparable((*numbers, position))))
+        constraints = [
+            (
+                constraint.form,
+                constraint.within(self._number).connection,
+                comparable([*constraint.constants.values()]),
+                "" if isinstance(constraint, LoopConstraint) else constraint.name,  # a coupling's γ is its own
+            )
+            for constraint in self.loop.constraints
+        ]
+        return tuple(links), tuple(constraints), comparable(self._free)
+
     def form(self) -> ClosedForm | None:
-        """What may be the closed form, if it closes the loops."""
+        """The candidate for the closed form, if there is one; it may still fail to close the loops."""
         if any(any(entries) and not all(entries) for entries in self._free):
             return None  # of a joint of several freedoms some are independent, and others not
         if not any(isinstance(constraint, LoopConstraint) for constraint in self.loop.constraints):

@@ -6,7 +6,7 @@ there tells the rank of K, which rows follow from others, and which velocities m
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,6 +18,7 @@ from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationCo
 from coupler.model.embedding.rounding import is_shift
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
+from coupler.model.identity import comparable
 from coupler.model.loops import Rod
 from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
@@ -108,6 +109,7 @@ class _Samples:
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
         self.outside = outside_limits(closure.tree, self.p) > WITHIN_LIMITS
         self.regular = np.ones(self.gaps.shape, bool)
+        self._chosen: dict[Hashable, tuple[Choice, np.ndarray]] = {}
 
     def choose(self, i: int, choice: Choice | None, preferences: np.ndarray) -> tuple[Choice, int, int]:
         """The coordinates of a loop, unless they are given, the sample that is to be neutral, and one far from it.
@@ -115,14 +117,14 @@ class _Samples:
         Neutral is the nearest to where joints start, of those where coordinates are regular and limits are kept.
         """
         loop, closed, given = self.closure.loops[i], self._closed(i), choice is not None
-        K, wishes = self.K[closed][:, self.closure.places[i][1]], preferences[loop.columns]
+        K, wishes = self.K[:, self.closure.places[i][1]][closed], preferences[loop.columns]
         if choice is None:
-            fits = fitting(K, wishes == Preference.MARKED)
+            usable = self.solutions.usable(loop)
+            key = comparable((K, wishes, usable))
+            if key not in self._chosen:  # robots repeat mechanisms: equal ones have the same coordinates
+                self._chosen[key] = self._chosen_for(loop, K, wishes, usable)
+            choice, fits = self._chosen[key]
             closed, K = closed[fits], K[fits]
-            choice = choose(K, wishes, self.solutions.usable(loop))
-            if (wishes[choice.dependent] == Preference.MARKED).any():  # large ratios may hide what depends on what
-                choice = choose(equilibrated(K), wishes, self.solutions.usable(loop))
-            _check(loop, self.closure.tree, choice, wishes, K)
         quality = qualities(K[:, choice.rows][:, :, choice.dependent], K[:, choice.rows])
         usual = float(np.median(quality))
         self.regular[closed, i] = quality > _REGULAR * usual
@@ -136,6 +138,17 @@ class _Samples:
             )
         far = np.argmax(np.where(self.regular[closed, i], away, -1.0))
         return replace(choice, quality=usual), int(closed[order[0]]), int(closed[far])
+
+    def _chosen_for(
+        self, loop: Loop, K: np.ndarray, wishes: np.ndarray, usable: np.ndarray
+    ) -> tuple[Choice, np.ndarray]:
+        """The coordinates for Jacobians K of samples, and the samples at which the marked joints can be independent."""
+        fits = fitting(K, wishes == Preference.MARKED)
+        choice = choose(K[fits], wishes, usable)
+        if (wishes[choice.dependent] == Preference.MARKED).any():  # large ratios may hide what depends on what
+            choice = choose(equilibrated(K[fits]), wishes, usable)
+        _check(loop, self.closure.tree, choice, wishes, K[fits])
+        return choice, fits
 
     def _closed(self, i: int) -> np.ndarray:
         """The samples in which a loop is closed."""
