@@ -10,6 +10,7 @@ import numpy as np
 from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.elements import PointElement
+from coupler.model.errors import ModelError
 from coupler.model.joints import Free
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.names import Taken, take
@@ -58,13 +59,16 @@ class Attached:
             ModelError: for a name that is in use already.
         """
         places, bonds, elements = dict(places), dict(bonds), dict(elements)
-        robot = f"robot {self._robot.name!r}; give a prefix"
-        for name in (*self.bodies, *self.frames, *self.contacts):
-            take(places, name, robot)
-        for name in (*self.joints, *self.loops, *self.couplings):
-            take(bonds, name, robot)
-        for name in self.springs:
-            take(elements, name, robot)
+        robot = f"robot {self._robot.name!r}"
+        try:
+            for name in (*self.bodies, *self.frames, *self.contacts):
+                take(places, name, robot)
+            for name in (*self.joints, *self.loops, *self.couplings):
+                take(bonds, name, robot)
+            for name in self.springs:
+                take(elements, name, robot)
+        except ModelError as error:
+            raise ModelError(f"{error}: attach it with {'another' if self._prefix else 'a'} prefix") from None
         return places, bonds, elements
 
     def _name(self, body: str) -> str:
