@@ -105,11 +105,11 @@ class Elimination:
         schedule.run()
         schedule, sign = Schedule(self._builder), Place.of(self.sign, 0, ())
         for k in range(len(self._order)):
-            own, runs = self._entry(k, k), self._runs(k)
-            schedule.call(_factored, own, sign, out=[own, sign], among=self._flag(k, k))
+            pivot, runs = self._entry(k, k), self._runs(k)
+            schedule.call(_factored, pivot, sign, out=[pivot, sign], among=self._flag(k, k))
             for i in self._later[k].tolist():
                 both, entry = self._flag(k, i), self._entry(i, k)
-                schedule.call(_divided, entry, own, out=entry, among=both)
+                schedule.call(_divided, entry, pivot, out=entry, among=both)
                 for j in runs:
                     rest = self._entry(i, j)
                     schedule.call(
@@ -140,16 +140,16 @@ class Elimination:
 
         for k in range(len(self._order)):
             for i in self._runs(k):
-                own = part(i)
-                schedule.call(_reduced, own, self._entry(i, k), part(k), out=own, among=self._flag(k, i))
+                later = part(i)
+                schedule.call(_reduced, later, self._entry(i, k), part(k), out=later, among=self._flag(k, i))
         schedule.run()
         schedule = Schedule(self._builder)
         for k in reversed(range(len(self._order))):
-            own = part(k)
+            solution = part(k)
             for run in reversed(self._runs(k)):
                 j = run[::-1]
-                schedule.call(_reduced, own, self._entry(k, j), part(j), out=own, among=self._flag(k, j))
-            schedule.call(_solved, self._entry(k, k), own, out=own, among=self._flag(k, k))
+                schedule.call(_reduced, solution, self._entry(k, j), part(j), out=solution, among=self._flag(k, j))
+            schedule.call(_solved, self._entry(k, k), solution, out=solution, among=self._flag(k, k))
         schedule.run()
 
     def _couple(self, schedule: Schedule, block: int, a: int, b: int) -> None:
