@@ -38,7 +38,7 @@ class Refinement:
     """The iterations that follow the sweeps over the active blocks of a problem.
 
     Attributes:
-        limit: 1, the residual to reach, m/s; infinite where the sweeps have reached it.
+        limit: 1, the residual to reach, m/s; `interior.ENDLESS` where the sweeps have reached theirs.
     """
 
     def __init__(self, blocks: InteractingBlocks, ways: Ways, relaxation: Relaxation) -> None:
