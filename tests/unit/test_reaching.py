@@ -109,7 +109,7 @@ def test_any_number_of_actuators_is_answered_by_a_program(name: str, monkeypatch
     moved = robot.integrate(near, rng.uniform(-0.05, 0.05, (8, robot.nv)))
     targets = coupler.actuator_positions(robot, moved)
     with monkeypatch.context() as alone:
-        alone.setattr(configuration, "Way", None)
+        alone.setattr(configuration, "Continuation", None)
         q = coupler.configuration_of_actuators(robot, targets, near)
     robot.check(q)
     np.testing.assert_allclose(coupler.actuator_positions(robot, q), targets, rtol=0, atol=1e-12)
