@@ -115,8 +115,9 @@ class Layout:
     all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound in
     place, and for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts
     with the next state; then come gap, point and frame of each contact, as they were where the step took forces (points
-    and frames if the scene asks for them), the residual, and the numbers of contacts that press, of sweeps, further
-    iterations, and rounds of its kick; and where actuators act, their forces, N m or N, and their work, J.
+    and frames if the scene asks for them), the residual, the numbers of contacts that press, of sweeps, further
+    iterations, and rounds of its kick, and the work that contacts do to part what overlaps, J; and where actuators act,
+    their forces, N m or N, and their work, J.
 
     Attributes:
         limited: entries of joints with limits.
@@ -152,7 +153,7 @@ class Layout:
         sizes |= {"near": self.trees if midpoint and n else 0}
         self.state, self.parts_of_state = sum(sizes.values()), tuple(sizes)
         sizes |= {"gaps": n} | ({"points": 3 * n, "frames": 9 * n} if scene.places else {})
-        sizes |= dict.fromkeys(("residual", "touching", "sweeps", "iterations", "rounds"), 1)
+        sizes |= dict.fromkeys(("residual", "touching", "sweeps", "iterations", "rounds", "parting"), 1)
         if scene.motors:
             sizes |= dict.fromkeys(("motors", "motor_work"), len(robot.actuators))
         ends = np.cumsum([*sizes.values()]).tolist()

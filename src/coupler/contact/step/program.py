@@ -27,7 +27,6 @@ from coupler.contact.scene import ContactScene, Layout, friction_impulses, trave
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.servos import servoed
 from coupler.contact.sliding import Sliding
-from coupler.contact.step.blocks import shared
 from coupler.contact.step.candidates import Candidates
 from coupler.contact.step.columns import Columns, Passage, Start
 from coupler.contact.step.context import StepContext
@@ -43,6 +42,7 @@ from coupler.contact.step.kick import Kick, Node, StageBody, StepBody, StepClust
 from coupler.contact.step.measurement import Measurement
 from coupler.contact.step.passing_pairs import PassingPairs
 from coupler.contact.step.passing_program import Passing
+from coupler.contact.step.pressing import count_pressing
 from coupler.contact.step.rebound import Rebounds
 from coupler.contact.step.refinement import Refinement
 from coupler.contact.step.relaxation import Relaxation
@@ -110,7 +110,7 @@ def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     if stages and drives:
         stages.drive = lambda: drives.drive_stage(stages.progress, parts["motors"], parts["motor_work"])
     loads = kick.write(scene.external, h, drives.prepare if drives else None)
-    told = {name: parts[name].at(0) for name in ("residual", "touching", "sweeps", "iterations")}
+    told = {name: parts[name].at(0) for name in ("residual", "touching", "sweeps", "iterations", "parting")}
     sweep.builder.loop(_no_contact, problem=fields(**told))
     jump, pressing, acting, blocks = None, None, None, None
     if stopped:
@@ -230,7 +230,8 @@ class _Impulses:
             self.rebounds.add_given()
         if self.stages:
             self.stages.spread(self.closing, parts["frames"])
-        self._count_pressing()
+        told = {name: parts[name] for name in ("touching", "parting")}
+        count_pressing(blocks, self.scene, parts["gaps"], told, rebound=bool(self.rebounds or self.impacts))
         if blocks.impulses is not parts["impulses"]:
             copy(builder, blocks.impulses, parts["impulses"], layout.contact_rows.total)
         self.joints.end(parts["impulses"])
@@ -242,14 +243,6 @@ class _Impulses:
         with self.sweep.builder.repeat(until=_is_solved, at_most=1, rare=True, problem=problem):
             told = parts["residual"], parts["sweeps"]
             self.relaxation.solve(self.scene.tolerance, _LAST_SWEEPS, *told, patient=True)
-
-    def _count_pressing(self) -> None:
-        """Writes how many contacts press, and lists active ones, which alone have impulses unless they rebound."""
-        blocks, count = self.blocks, shared(touching=self.parts["touching"])
-        blocks.builder.list_flags(blocks.flags["active"])
-        for contacts in blocks.alike(range(blocks.contacts)):
-            listed = {} if self.rebounds or self.impacts else blocks.among("active", contacts)
-            blocks.builder.loop(_count_pressing, own=blocks.of(contacts) | count(contacts), **listed)
 
     def _keep_closing(self) -> None:
         """Writes the steps that keep the impulses with which positions move, before impacts add to them."""
@@ -345,12 +338,8 @@ def _make_nan(row: View) -> None:
 
 
 def _no_contact(problem: View) -> None:
-    problem.residual = problem.touching = problem.sweeps = problem.iterations = np.array(0.0)
+    problem.residual = problem.touching = problem.sweeps = problem.iterations = problem.parting = np.array(0.0)
 
 
 def _is_solved(problem: View) -> Any:
     return problem.residual <= problem.tolerance
-
-
-def _count_pressing(own: View) -> None:
-    own.touching = own.touching + np.where(own.impulse[0] > 0.0, 1.0, 0.0)
