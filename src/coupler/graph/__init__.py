@@ -32,7 +32,7 @@ from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.hoist import hoisted
 from coupler.graph.interpret import Interpreter
 from coupler.graph.parameters import PARAMETERS, Parameters
-from coupler.graph.program import Program
+from coupler.graph.program import Owners, Program
 from coupler.graph.table import Table
 from coupler.graph.template import Template, template
 from coupler.graph.tracing import View
@@ -52,6 +52,7 @@ __all__ = [
     "GraphError",
     "Interpreter",
     "Node",
+    "Owners",
     "Parameters",
     "Part",
     "Program",

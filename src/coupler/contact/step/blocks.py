@@ -16,7 +16,7 @@ from coupler.contact import laws
 from coupler.contact.kernels import clear
 from coupler.contact.rows import BlockRecords, ContactRows, Indices, Layout
 from coupler.forks import cached_property
-from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
+from coupler.graph import Buffer, Builder, Constants, Owners, Slot, Vector, View, Window, constants, fields, symmetric
 from coupler.grouping import grouped
 
 OwnKernel = Callable[[View], None]  # of a block's own numbers alone
@@ -57,6 +57,7 @@ class Blocks:
             ones, for `Refinement`.
         part: the flag of the blocks that loops run over unless they are told another one.
         joining: 1, whether any block is waiting.
+        owners: flags of pairs that say of which contacts the flags count; None where they count of all.
         given: impulses of contacts that act besides λ, and that no law asks about; None if there are none.
         given_where: the flag of the contacts that have such impulses.
         offsets: impulses that the last blocks, those of actuators, have besides λ wherever they are active; None if
@@ -88,6 +89,7 @@ class Blocks:
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
         self.joining = builder.scratch("joining", 1)
         self.part = "active"
+        self.owners: Owners | None = None
         self.given: Buffer | None = None
         self.given_where = "active"
         self.offsets: Buffer | None = None
@@ -140,8 +142,9 @@ class Blocks:
             known: listed flags; where one is zero, nothing is known of its contacts: they are neither idle nor wait.
             of_contacts: the numbers of those flags, for the contacts that have one.
         """
-        for buffer in (self.joining, *(self.flags[name] for name in ("active", "idle", "waiting", "refined"))):
-            clear(self.builder, buffer)
+        clear(self.builder, self.joining)
+        for name in ("active", "idle", "waiting", "refined") if self.owners is None else ():
+            clear(self.builder, self.flags[name])
         joining = shared(joining=self.joining)
         for alike in self.kinds:
             for flagged in (False, True):
@@ -158,6 +161,10 @@ class Blocks:
                 else:
                     own |= fields(given=self.place(blocks, self.given))
                     self.builder.loop(_begin_given, own=own, among=among)
+
+    def list_flags(self, name: str) -> None:
+        """Writes the step that lists which blocks have a flag."""
+        self.builder.list_flags(self.flags[name], self.owners)
 
     @contextmanager
     def only(self, flag: str) -> Iterator[None]:
@@ -177,7 +184,7 @@ class Blocks:
         """Writes the steps that make all blocks wait, with impulses to start from."""
         for blocks in self.kinds:
             self.builder.loop(_begin_at_once, own=self.of(blocks))
-        self.builder.list_flags(self.flags["waiting"])
+        self.list_flags("waiting")
 
     def each(
         self,
@@ -259,6 +266,7 @@ def _begin_joint(own: View) -> None:
 def _begin(own: View, waits: Any) -> None:
     wait(own, waits)
     own.idle = np.array(1.0)
+    own.active = own.refined = np.array(0.0)
     own.impulse = own.waiting * own.impulse
 
 

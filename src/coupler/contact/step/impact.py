@@ -94,7 +94,7 @@ class Impacts:
         blocks.each(_forget, _hold_at_limits)
         copy(self._builder, blocks.flags["pressed"], blocks.flags["active"], blocks.contacts)  # which take part
         for flag in ("active", "pressed"):
-            self._builder.list_flags(blocks.flags[flag])
+            blocks.list_flags(flag)
         self._builder.loop(_begin, state=self._scalars())
         self._look()
         self._builder.loop(_decide, state=self._scalars())
@@ -108,7 +108,7 @@ class Impacts:
             return self._own(contacts) | fields(gap=parts["gaps"].at(contacts), pace=pace, lag=lag)
 
         self._loop(_choosing, more)
-        self._builder.list_flags(self._blocks.flags["active"])
+        self._blocks.list_flags("active")
         relaxation.solve(scene.tolerance, scene.sweeps, residual, parts["sweeps"])
         refinement.solve(scene.tolerance, residual, parts["iterations"])
         self._builder.loop(_note_worst, view=fields(own=residual.at(0), all=parts["residual"].at(0)))

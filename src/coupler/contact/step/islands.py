@@ -41,7 +41,7 @@ class Islands:
         with builder.repeat(until=_whole, at_most=self._unsolved.size, islands=grow):
             builder.loop(_grow_no_more, islands=grow)
             self._spread()
-        builder.list_flags(blocks.flags["refined"])
+        blocks.list_flags("refined")
 
     def _spread(self) -> None:
         """Writes loops by which a block that is to be refined makes its nodes so, and these their other blocks."""

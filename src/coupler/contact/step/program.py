@@ -207,7 +207,7 @@ class _Impulses:
             self.sliding.begin()
         self._keep_closing()
         with builder.repeat(until=_none_joins, at_most=_ROUNDS, blocks=fields(joining=blocks.joining.at(0))):
-            builder.list_flags(blocks.flags["waiting"])
+            blocks.list_flags("waiting")
             self.columns.climb(climb, blocks.flags["waiting"])
             blocks.join()
             self.relaxation.solve(self.scene.tolerance, self.scene.sweeps, parts["residual"], parts["sweeps"])
