@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.laws import gap_seen
 from coupler.kinematics import frame_pose, frame_velocity
 from coupler.model import ModelError, ModelWarning
 from coupler.model.wording import listed
@@ -20,7 +19,6 @@ EVERY = 10  # steps between two looks, unless something moves all at once
 _SUDDENLY = 2.0  # times the largest velocity so far
 GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
 _CREEP = 0.02  # m/s: the energy of a robot that moves so fast is nothing to be told
-_OVERLAP = 1e-6  # m: what parts less deep overlaps does nothing to be told
 
 
 def known_gain(name: Any) -> str:
@@ -40,8 +38,7 @@ class Ledger:
 
     def __init__(self, engine: Engine, batch: tuple[int, ...] = ()) -> None:
         self._engine, self._velocities = engine, engine.layout.places["v"]
-        places = engine.layout.places
-        self._gaps, self._normal_rows = places["gaps"], engine.layout.contact_rows.first + places["impulses"].start
+        self._parting = engine.layout.places["parting"]
         self._limits = _limits_in_state(engine)
         self._work, self._kinetic, self._lowest = np.zeros(batch), np.zeros(batch), np.full(batch, np.inf)
         self._low, self._high = np.full(batch, np.inf), np.full(batch, -np.inf)
@@ -65,19 +62,10 @@ class Ledger:
             self._work = self._work + 0.5 * self._engine.step * power
         if after.shape[-1] > self._engine.layout.size:
             self._work = self._work + np.sum(after[..., self._engine.motor_layout.places["motor_work"]], axis=-1)
-        gaps = after[..., self._gaps]
-        if gaps.size and gaps.min() < -_OVERLAP:
-            overlapping = np.flatnonzero((gaps < 0.0).any(axis=tuple(range(gaps.ndim - 1))))  # few of many candidates
-            impulses = after[..., self._normal_rows[overlapping]]
-            self._work = self._work + np.sum(impulses * self._parting(gaps[..., overlapping]), axis=-1)
+        self._work = self._work + np.sum(after[..., self._parting], axis=-1)
         rows, velocities = self._limits
         if rows.size and (impulses := after[..., rows]).any():
             self._work = self._work + np.sum(np.maximum(impulses * after[..., velocities], 0.0), axis=-1)
-
-    def _parting(self, gaps: np.ndarray) -> np.ndarray:
-        """How fast contacts part what overlaps, m/s: times the impulse, it is the most that they do."""
-        scene = self._engine.scene
-        return np.minimum(np.maximum(-gap_seen(gaps, scene.penetration), 0.0) / scene.step, scene.recovery)
 
     def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """What the method has made up, J, and whether that is more than it ever should; NaN and no where unknown."""

@@ -26,7 +26,7 @@ from coupler.contact.collision.convex import cores
 from coupler.contact.collision.forms import is_endless
 from coupler.contact.collision.tables import numbers
 from coupler.contact.kernels import clear
-from coupler.graph import Builder, View, Window, constants, fields
+from coupler.graph import Builder, Owners, View, Window, constants, fields
 from coupler.model.shapes import Geometry
 from coupler.spatial import Transform
 
@@ -101,7 +101,8 @@ class BroadPhase:
     Attributes:
         fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
-        near: whether they have been, or are to be now; listed.
+        near: whether they have been, or are to be now; listed. It always holds for pairs that may not be left out, and
+            once more, behind them, for whatever is no pair.
         bounds: gaps that are not larger than those of any contact of a pair, m.
     """
 
@@ -119,10 +120,11 @@ class BroadPhase:
                 before it, and `du`, the change by impulses.
         """
         self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
-        names = ("fresh", "far", "near", "bounds", "close")
-        self.fresh, self.far, self.near, self.bounds, self._close = (
-            builder.scratch(f"pair_{name}", pairs) for name in names
-        )
+        names = ("fresh", "far", "bounds", "close")
+        self.fresh, self.far, self.bounds, self._close = (builder.scratch(f"pair_{name}", pairs) for name in names)
+        self.near = builder.scratch("pair_near", pairs + 1)
+        self._always = np.ones(pairs + 1, bool)
+        self._always[[i for alike in groups for i in alike.numbers]] = False
         self._any_fresh, self._any_faster = (
             builder.scratch(f"any_{name}", 1) for name in ("pair_fresh", "ball_faster")
         )
@@ -143,6 +145,7 @@ class BroadPhase:
         self._move_balls(balls.place)
         for flags in (self.fresh, self.near, self._close):
             clear(self._builder, flags)
+        self._builder.loop(_hold, pair=fields(near=self.near.at(np.flatnonzero(self._always))))
         for alike in self._groups:
 
             def begin(view: View, alike: Alike = alike) -> None:
@@ -156,6 +159,14 @@ class BroadPhase:
             self._look_closely(alike, gaps(alike))
         for flags in (self.fresh, self.near):
             self._builder.list_flags(flags)
+
+    def owners(self, first: Sequence[int]) -> Owners:
+        """What flags of contacts count by: near pairs.
+
+        Args:
+            first: of each pair the first flag, then that of whatever is no pair, and the number of all.
+        """
+        return Owners(self.near, np.array(first), self._always)
 
     def _look_closely(self, alike: Alike, gaps: Window) -> None:
         """Writes the steps that make close pairs fresh which may meet."""
@@ -184,7 +195,7 @@ class BroadPhase:
         Args:
             measure: writes the steps that measure fresh pairs.
         """
-        builder, pairs = self._builder, range(self.near.size)
+        builder, pairs = self._builder, range(self.fresh.size)
         found = fields(any_fresh=self._any_fresh.at(0), any_faster=self._any_faster.at(0))
         builder.loop(_none, view=found)
         builder.loop(_forget, pair=fields(fresh=self.fresh.at(pairs)), among=self.near.at(pairs))
@@ -260,6 +271,10 @@ def _tell(view: View, alike: Alike, bound: Any) -> None:
 
 def _none(view: View) -> None:
     view.any_fresh = view.any_faster = np.array(0.0)
+
+
+def _hold(pair: View) -> None:
+    pair.near = np.array(1.0)
 
 
 def _forget(pair: View) -> None:

@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from coupler.contact.kernels import copy
 from coupler.contact.scene import travelling
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.sliding import Sliding
-from coupler.contact.step.blocks import shared
 from coupler.contact.step.context import StepContext
 from coupler.contact.step.impact import Impacts
 from coupler.contact.step.impulse_passes import climb
@@ -25,6 +22,7 @@ from coupler.contact.step.joint_blocks import JointBlocks
 from coupler.contact.step.measurement import Measurement
 from coupler.contact.step.passing_pairs import PassingPairs
 from coupler.contact.step.passing_program import Passing
+from coupler.contact.step.pressing import count_pressing
 from coupler.contact.step.rebound import Rebounds
 from coupler.contact.step.refinement import Refinement
 from coupler.contact.step.relaxation import Relaxation
@@ -110,7 +108,9 @@ class Impulses:
             self._rebounds.add_given()
         if self.stage_contacts:
             self.stage_contacts.spread(self.position_impulses, after["frames"])
-        self._count_pressing()
+        results = {name: after[name] for name in ("touching", "parting")}
+        rebound = bool(self._rebounds or self.impacts)
+        count_pressing(blocks, self._context.scene, after["gaps"], results, rebound=rebound)
         if blocks.impulses is not after["impulses"]:
             copy(builder, blocks.impulses, after["impulses"], self._context.layout.contact_rows.total)
         self._joints.end(after["impulses"])
@@ -134,9 +134,8 @@ class Impulses:
     def _solve(self) -> None:
         """Writes the steps that take waiting blocks into the problem and solve it, overlaps and all, if that can be."""
         context, after = self._context, self._after
-        waiting = context.blocks.flags["waiting"]
-        context.builder.list_flags(waiting)
-        context.columns.climb(climb, waiting)
+        context.blocks.list_flags("waiting")
+        context.columns.climb(climb, context.blocks.flags["waiting"])
         context.blocks.join()
         if self._rebounds:  # which write b themselves
             self._solve_once()
@@ -171,14 +170,6 @@ class Impulses:
         if self._sliding:
             self._sliding.look()
 
-    def _count_pressing(self) -> None:
-        """Writes how many contacts press, and lists active ones, which alone have impulses unless they rebound."""
-        blocks, count = self._context.blocks, shared(touching=self._after["touching"])
-        blocks.builder.list_flags(blocks.flags["active"])
-        for contacts in blocks.alike(range(blocks.contacts)):
-            listed = {} if self._rebounds or self.impacts else blocks.among("active", contacts)
-            blocks.builder.loop(_count_pressing, own=blocks.of(contacts) | count(contacts), **listed)
-
     def _keep_position_impulses(self) -> None:
         """Writes the steps that keep the impulses with which positions move, before impacts add to them."""
         impulses = self._context.blocks.impulses
@@ -192,7 +183,3 @@ def _none_joins(blocks: View) -> Any:
 
 def _is_solved(problem: View) -> Any:
     return problem.residual <= problem.tolerance
-
-
-def _count_pressing(own: View) -> None:
-    own.touching = own.touching + np.where(own.impulse[0] > 0.0, 1.0, 0.0)

@@ -40,7 +40,8 @@ from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
 
-_OF_PROBLEM = ("residual", "touching", "sweeps", "iterations", "jammed")  # what results tell of the contact problem
+# What results tell of the contact problem.
+_OF_PROBLEM = ("residual", "touching", "sweeps", "iterations", "jammed", "parting")
 
 
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:

@@ -1,0 +1,46 @@
+"""Which contacts press in the end, as steps of a program, and the work of those that part what overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from coupler.contact.laws import gap_seen
+from coupler.contact.scene import ContactScene
+from coupler.contact.step.blocks import Blocks, shared
+from coupler.graph import Vector, View, constants, fields
+
+_OVERLAP = 1e-6  # m: to part less deep overlaps is no work to be told
+_ANY_SPEED = 1e30  # m/s: a recovery without a bound
+
+
+def count_pressing(
+    blocks: Blocks, scene: ContactScene, gaps: Vector, told: Mapping[str, Vector], *, rebound: bool
+) -> None:
+    """Writes the steps to both, from solved impulses; active blocks are listed from now on.
+
+    Args:
+        blocks: of contacts first.
+        scene: what counts.
+        gaps: of all contacts, m.
+        told: `touching`, 1, how many contacts press; `parting`, 1, the most work that they do on what overlaps, J.
+            Both are added to.
+        rebound: whether contacts have impulses that are not active.
+    """
+    builder, speeds = blocks.builder, {"pace": 1.0 / scene.step, "recovery": min(scene.recovery, _ANY_SPEED)}
+    blocks.list_flags("active")
+    for contacts in blocks.alike(range(blocks.contacts)):
+        known = {name: constants(np.full(len(contacts), speed)) for name, speed in speeds.items()}
+        own = blocks.of(contacts) | shared(**told)(contacts) | fields(gap=gaps.at(contacts), **known)
+        listed = {} if rebound else blocks.among("active", contacts)
+        builder.loop(_counting(scene.penetration), own=own, **listed)
+
+
+def _counting(penetration: str | float) -> Callable[[View], None]:
+    def count(own: View) -> None:
+        own.touching = own.touching + np.where(own.impulse[0] > 0.0, 1.0, 0.0)
+        speed = np.minimum(np.maximum(-gap_seen(own.gap, penetration), 0.0) * own.pace, own.recovery)
+        own.parting = own.parting + np.where(own.gap < -_OVERLAP, own.impulse[0] * speed, 0.0)
+
+    return count
