@@ -23,6 +23,7 @@ from coupler.passes.body import B_co, Body, Output
 from coupler.passes.loops import Loops, SolvedLoops
 from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
 from coupler.passes.shape import Shape
+from coupler.passes.tree_loops import TreeJoint
 from coupler.passes.windows import ClusterViews
 
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
@@ -35,6 +36,7 @@ class Context:
     Attributes:
         body, cluster, paired, loaded, everybody, remembering, tangent: what the program was begun with; see `Sweep`.
         all_rows: whether rows that follow from others count where a loop is said to be open.
+        looped: whether large clusters are seen by loops over their joints; see tree_loops.py.
         moving: whether there are velocities.
         seen_before: whether there was a pass over the cluster before.
         known_velocities: whether that pass, or one after it, has stored velocities that still hold.
@@ -48,6 +50,7 @@ class Context:
     remembering: bool
     tangent: bool
     all_rows: bool
+    looped: bool = False
     moving: bool = False
     seen_before: bool = False
     known_velocities: bool = True
@@ -88,6 +91,7 @@ class Visit(Generic[B_co, C_co]):
         memory: what it remembers as a whole, and its parts of vectors over independent velocities.
         bodies: its bodies, parents first.
         outputs: the bodies outside that carry it.
+        looped: whether loops over its joints have found what it knows of them; see tree_loops.py.
         motions: S y of bodies, for each y that was asked for; see `across_joints`.
         pairs: those of its bodies on both of which another cluster hangs, and what they remember.
         output_pairs: the same of output bodies, by their numbers.
@@ -98,6 +102,7 @@ class Visit(Generic[B_co, C_co]):
         self.seen_before = context.seen_before and context.remembers(shape)
         self.known_velocities = self.seen_before and context.known_velocities and any(shape.carries)
         self.tangent = context.tangent and not shape.solved
+        self.looped = context.looped and self.tangent and shape.can_be_looped
         joints = [(joint, len(free)) for joint, free in zip(views.joints, shape.free, strict=True) if free]
         self.memory: C_co = context.cluster(views.cluster, joints)
         self._speed, self._kept = Speed(views.cluster, joints), Kept(views.cluster)
@@ -136,7 +141,7 @@ class Visit(Generic[B_co, C_co]):
 
     def elsewhere(self, q: list[Array]) -> Visit[B_co, C_co]:
         """The same cluster, of which nothing is known yet, with its joints at other positions."""
-        fresh = replace(self.context, seen_before=False, moving=False)
+        fresh = replace(self.context, seen_before=False, moving=False, looped=False)
         other: Visit[B_co, C_co] = Visit(self.views, self.shape, fresh)
         other.q = q
         return other
@@ -187,6 +192,8 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def g(self) -> Array:
         """ẇ = G ÿ + g."""
+        if self.looped:
+            return np.concatenate([TreeJoint(view).bias for view in self.views.joints])
         if self.tangent:
             return self._kept.g if self.known_velocities else self.K_inverse @ self.loops.k
         return self._of_all_joints(np.zeros(self.shape.freedoms), self._dependent_bias)
@@ -212,6 +219,8 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def w(self) -> Array:
         """Velocities of all its joints."""
+        if self.looped and self.seen_before:
+            return np.concatenate([TreeJoint(view).speed for view in self.views.joints])
         return self.G @ self.v
 
     def remember(self) -> None:
@@ -225,7 +234,7 @@ class Visit(Generic[B_co, C_co]):
         if not self.context.remembers(self.shape):
             return
         for joint, steady, kept in zip(self.views.joints, self.shape.steady, self.kept, strict=True):
-            if not steady:
+            if not steady and not self.looped:
                 joint.kept = kept
         if self.tangent:
             self._kept.N, self._kept.K_inverse = self.G, self.K_inverse
@@ -276,7 +285,10 @@ class Visit(Generic[B_co, C_co]):
                 gap = np.maximum(gap, np.abs(q[-4:] @ q[-4:] - 1.0))
                 for x in q[:-4]:  # nothing else may depend on where a body floats
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
-        if not self.shape.solved:
+        if self.looped:  # whose loops over joints have told how steep it is
+            for value in self.loops.residuals():
+                gap = np.maximum(gap, np.abs(value))
+        elif not self.shape.solved:
             rates = self.K_inverse if self.tangent else self._dependent_rows
             if moving and self.shape.is_large:  # the same number, with fewer products
                 rates = [reduce(np.maximum, np.abs(rates).ravel())]

@@ -19,6 +19,7 @@ from coupler.passes.memory import Memory
 from coupler.passes.records import ClusterRecord, Record
 from coupler.passes.schedule import Schedule, Store
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
+from coupler.passes.tree_loops import TreeLoops
 from coupler.passes.windows import ClusterWindows, kernel_of
 
 _AT_ONCE = 8  # entries of a result that one kernel makes NaN where a configuration is invalid
@@ -54,6 +55,7 @@ class Sweep(Generic[B_co, C_co]):
         everybody: bool = False,
         remembering: bool = False,
         tangent: bool = False,
+        looped: bool = False,
         only: Iterable[int] | None = None,
         oriented: Iterable[int] | None = None,
     ) -> None:
@@ -68,6 +70,8 @@ class Sweep(Generic[B_co, C_co]):
             everybody: whether bodies that carry nothing have memory, too.
             remembering: whether clusters that carry nothing remember what they know after the first pass, too.
             tangent: whether clusters of loops without a solution are seen along a basis of their own; see `Visit`.
+            looped: whether large ones among those are seen by loops over their joints, which the program has to write:
+                see `TreeLoops`.
             only: the clusters that passes go over, with each of them the one that it hangs on; all if not given.
             oriented: the links whose angles matter even where bodies are symmetric; all if not given.
         """
@@ -87,11 +91,14 @@ class Sweep(Generic[B_co, C_co]):
             remembering=remembering,
             tangent=tangent,
             all_rows=robot.tree.all_rows,
+            looped=looped,
         )
         if paired:
             tell_of_huge_clusters(robot, clusters)
         self._memory = memory = Memory(self.builder, robot, clusters, self._context)
         self.links, self.bodies, self.place = memory.links, memory.bodies, memory.place
+        own = [k for shape, alike in self.shapes if shape.can_be_looped for k in alike] if looped and tangent else []
+        self.trees = TreeLoops(self, own) if own else None
         self._first = True
         self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
         self._totals: dict[str, Buffer] = {}
@@ -279,6 +286,8 @@ class Sweep(Generic[B_co, C_co]):
         if self.gap is not None:
             windows.cluster["gap"] = self.gap.at([0] * len(instances))
         self._memory.add_clusters(windows, number, clusters)
+        if self.trees and shape.can_be_looped:
+            self.trees.provide(windows, clusters)
         self.provide(windows, shape, clusters)
         return windows
 

@@ -119,6 +119,8 @@ class Drift:
         if jump is not None:
             rows = range(jump.size)
             sweep.builder.loop(_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
+        if sweep.trees:
+            sweep.trees.place(self._after["q"])
         if self.closing is not None:
             self._visit_loops(_fit)
 
@@ -233,7 +235,8 @@ def _spread(cluster: Visit[Any, Any], switched: bool) -> None:
 def _fit(cluster: Visit[Any, Any], switched: bool) -> None:
     """w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of it."""
     y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
-    K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
+    there = cluster if cluster.looped else cluster.elsewhere([joint.q_next for joint in joints])
+    K = there.loops.K
     w = cluster.G @ y
     w = w - cluster.K_inverse @ solve(K @ cluster.K_inverse, K @ w)
     for body, joint in zip(cluster.bodies, joints, strict=True):

@@ -29,6 +29,7 @@ from coupler.passes import (
     Body,
     Coordinate,
     Sweep,
+    TreeRecord,
     Visit,
     across_joints,
     add_loads,
@@ -135,6 +136,8 @@ class Kick:
             drive: writes the steps that add forces of actuators to those at joints.
         """
         sweep, builder = self._sweep, self._sweep.builder
+        if sweep.trees:
+            sweep.trees.place(sweep.vectors["q"])
         sweep.outward(self._begin)
         if drive:
             drive()
@@ -142,6 +145,10 @@ class Kick:
         names = enumerate(("change", "fastest", "fastest_near", "before", "remaining", "step"))
         progress = fields(rounds=self._rounds.at(0), **{name: self._progress.at(i) for i, name in names})
         builder.loop(_begin_rounds(h), progress=progress)
+        if sweep.trees:
+            sweep.trees.check()
+            sweep.trees.weigh()
+            sweep.trees.push("bias")
         sweep.inward(self.factorise_and_answer)
         sweep.outward(self._accelerate)
         if not self._midpoint:
@@ -150,6 +157,8 @@ class Kick:
         with builder.repeat(until=_settled, at_most=_ROUNDS, progress=progress):
             builder.loop(_begin_round, progress=progress)
             sweep.outward(move, carriers=True, new_velocities=True)
+            if sweep.trees:
+                sweep.trees.push("bias")
             sweep.inward(self._answer)
             sweep.outward(self._accelerate)
             builder.loop(_end_round, progress=progress)
@@ -186,19 +195,24 @@ class Kick:
     def _answer(self, cluster: Node) -> None:
         """What joints do by themselves against the forces that bodies need. [001, eq. 34, 56]"""
         memory, bodies = cluster.memory, cluster.bodies
-        f = {body: body.inertia @ (body.memory.bias if body.carries else _bias(body)) + body.p for body in bodies}
-        f |= {body: f[body] + body.memory.f for body in cluster.carriers}
         passive = cluster.springs
         if self._midpoint and self._damped:  # dampers feel v, and the rest of v⁺ by armatures: see damping.py
             dampers = np.concatenate([body.model.damping for body in bodies])
             passive = passive + dampers * (cluster.G @ (cluster.v - memory.start))
-        z = force_on_joints(cluster, f, cluster.armature_bias)
+        f: dict[Any, Any] = {}
+        if cluster.looped:
+            z = cluster.G.T @ TreeRecord(memory.view).bias_forces + cluster.armature_bias
+        else:
+            f = {body: body.inertia @ (body.memory.bias if body.carries else _bias(body)) + body.p for body in bodies}
+            f |= {body: f[body] + body.memory.f for body in cluster.carriers}
+            z = force_on_joints(cluster, f, cluster.armature_bias)
         u = memory.tau + cluster.G.T @ passive - z
         memory.y0 = memory.Dinv @ u
         for output in cluster.outputs:
             if not output.grounded:
-                own = {body: f[body] for body in bodies if body.output is output}
-                output.collect(f=propagated(cluster, output, memory.Y, own, -u))
+                own = {body: f[body] for body in f if body.output is output}
+                felt = propagated(cluster, output, memory.Y, own, -u)
+                output.collect(f=felt + TreeRecord(memory.view).force if cluster.looped else felt)
 
     def _accelerate(self, cluster: Node) -> None:
         """Accelerations [001, eq. 33, 52], and velocities without impulses, also of bodies."""

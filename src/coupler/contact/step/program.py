@@ -280,16 +280,18 @@ class _Parts:
 def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[StepBody, StepCluster]:
     """The passes' memory."""
     higher = scene.integrator in SCHEMES
+    loaded = scene.external or bool(robot.elements) or (higher and bool(candidates.pairs))
     return Sweep(
         robot,
         "contact_step",
         body=StageBody if higher else StepBody,
         cluster=StepCluster,
         paired=True,
-        loaded=scene.external or bool(robot.elements) or (higher and bool(candidates.pairs)),
+        loaded=loaded,
         everybody=True,
         remembering=True,
         tangent=True,
+        looped=not (higher or loaded),
         oriented={*aba.pulled_links(robot), *candidates.links},
     )
 

@@ -56,27 +56,33 @@ class RowFunctions:
             self._text.append(f"{name} = internal constant [{flat.size} x i32] [{numbers}]")
         return name
 
-    def move(self, masked: bool) -> str:
-        """The function that copies runs of numbers, (from, to, how many) each; masked, in some lanes alone."""
-        name = "@coupler.move.masked" if masked else "@coupler.move"
+    def move(self, single: bool, masked: bool) -> str:
+        """The function that copies single numbers, (from, to) each, or runs, (from, to, how many).
+
+        Masked, it does so in some lanes alone.
+        """
+        name = f"@coupler.move{'.single' if single else ''}{'.masked' if masked else ''}"
         if name not in self._defined:
             self._defined.add(name)
             r, code = self.r, Blocks()
-            with code.count("0", "%n") as run:
-                source, target, width = _numbers(code, "%runs", run, 3)
 
-                def body(emit: Callable[[str], None], kind: str, c: str) -> None:
-                    x = code.name("x")
-                    value = self._load(emit, kind, "%from", source, c, x)
-                    if masked:
-                        old = self._load(emit, kind, "%to", target, c, f"{x}.o")
-                        emit(f"{x}.n = select {r.mask} %mask, {kind} {value}, {kind} {old}")
-                        value = f"{x}.n"
-                    self._store(emit, kind, "%to", target, c, value, f"{x}.s")
+            def body(emit: Callable[[str], None], kind: str, c: str) -> None:
+                x = code.name("x")
+                value = self._load(emit, kind, "%from", source, c, x)
+                if masked:
+                    old = self._load(emit, kind, "%to", target, c, f"{x}.o")
+                    emit(f"{x}.n = select {r.mask} %mask, {kind} {value}, {kind} {old}")
+                    value = f"{x}.n"
+                self._store(emit, kind, "%to", target, c, value, f"{x}.s")
 
-                self._columns(code, width, body)
+            with code.count("0", "%n") as i:
+                source, target, *width = _numbers(code, "%numbers", i, 2 if single else 3)
+                if single:
+                    body(code.emit, r.vector, "0")
+                else:
+                    self._columns(code, width[0], body)
             mask = [f"{r.mask} %mask"] if masked else []
-            self._define(name, ["ptr %to", "ptr %from", "ptr %runs", "i64 %n", *mask], code.lines())
+            self._define(name, ["ptr %to", "ptr %from", "ptr %numbers", "i64 %n", *mask], code.lines())
         return name
 
     def run(self) -> str:

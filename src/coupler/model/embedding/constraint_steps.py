@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Constants, Window, constants, fields
+from coupler.graph import Buffer, Builder, Constants, Slot, Window, constants, fields
 from coupler.grouping import grouped
 from coupler.model.embedding import kernels
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
@@ -122,12 +122,20 @@ class ConstraintSteps:
 
     def columns(self) -> None:
         """The columns of loop joints; those of joints that a constraint does not couple are zero."""
-        coupled: dict[int, list[tuple[int, int, int, float]]] = {}
+        self.coupled_columns()
         uncoupled: dict[int, list[int]] = {}
         for place in self._places:
+            entries = set(self._tree.velocities_of(place.constraint.links).tolist())
+            own = uncoupled.setdefault(len(place.constraint.kept), [])
+            own.extend(place.columns[i] for i in place.columns.keys() - entries)
+        for rows, places in uncoupled.items():
+            self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
+
+    def coupled_columns(self) -> None:
+        """Those numbers of the columns of loop joints that may be anything but zero."""
+        coupled: dict[int, list[tuple[int, int, int, float]]] = {}
+        for place in self._places:
             constraint, rows = place.constraint, len(place.constraint.kept)
-            entries = set(self._tree.velocities_of(constraint.links).tolist())
-            uncoupled.setdefault(rows, []).extend(place.columns[i] for i in place.columns.keys() - entries)
             if isinstance(constraint, LoopConstraint):
                 for links, sign in zip(reversed(constraint.ways), (1.0, -1.0), strict=True):
                     own = self._tree.velocities_of(links).tolist()
@@ -136,12 +144,10 @@ class ConstraintSteps:
             T, s, K, sign = map(list, zip(*columns, strict=True))
             column = fields(T=self._T.at(T, (rows, 6)), s=self._s.at(s, 6), K=self.K.at(K, rows), sign=constants(sign))
             self.b.loop(kernels.column_of_loop, column=column)
-        for rows, places in uncoupled.items():
-            self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
 
     def bias(self, w: Buffer, k: Buffer) -> None:
-        """Velocities and accelerations of all links, and the biases k that they give, where all rows are kept."""
-        motion = self.b.records("motion", len(self._links) + 1, V=6, A=6)
+        """Velocities and accelerations of all links, and the biases k that they give, of the kept rows."""
+        motion = self._motion = self.b.records("motion", len(self._links) + 1, V=6, A=6)
 
         def rate(links: Sequence[int]) -> Window:
             return fields(w=w.at(self._tree.v_start[links], self._tree.links[links[0]].kind.nv))
@@ -152,13 +158,25 @@ class ConstraintSteps:
         self.b.loop(kernels.rest, motion=motion[0])
         self._over_links(kernels.moving, windows)
         for alike, constraint in self._alike(LoopConstraint):
-            loop = fields(k=k.at([place.phi for place in alike], len(constraint.kept)))
+            loop = fields(k=k.at([place.f for place in alike], len(constraint.kept)))
             start, goal = (motion[list(rows)] for rows in zip(*(place.ends for place in alike), strict=True))
             self.b.loop(kernels.loop_bias(constraint), loop=loop, **self._ends(alike), start=start, goal=goal)
         for alike, constraint in self._alike(RelationConstraint):
-            relation = fields(k=k.at([place.phi for place in alike], len(constraint.kept))) | _constants_of(alike)
+            relation = fields(k=k.at([place.f for place in alike], len(constraint.kept))) | _constants_of(alike)
             rates = [rate(links) for links in _links_of_joints(alike)]
             self.b.loop(kernels.relation_bias(constraint), relation=relation, joints=self._joints(alike), rates=rates)
+
+    def poses(self, links: Sequence[int]) -> Window:
+        """Poses of links, E and r, from their output bodies."""
+        return self._pose[[self.row[link] for link in links]]
+
+    def link_motions(self, links: Sequence[int]) -> Window:
+        """V and A of links, once `bias` has been written."""
+        return self._motion[[self.row[link] for link in links]]
+
+    def motions(self, links: Sequence[int]) -> Slot:
+        """Motions of joints that are of one kind, each nv × 6."""
+        return self._s.at(6 * self._tree.v_start[list(links)], (self._tree.links[links[0]].kind.nv, 6))
 
     def advance(self, links: Iterable[int]) -> None:
         """Positions integrate(p, x) of joints that nothing constrains."""
