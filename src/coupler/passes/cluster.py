@@ -201,11 +201,16 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def K_inverse(self) -> Array:
         """K⁺ of its loops, along a basis of its own; its columns span what N does not."""
-        return self._remembered(self._kept.K_inverse, 1) if self.seen_before else self.loops.null_space[1]
+        if not self.seen_before:
+            return self.loops.null_space[1]
+        kept = self._kept.K_inverse
+        return self._remembered(kept.T if self.shape.is_large else kept, 1)
 
     def _remembered(self, matrix: Array, which: int) -> Array:
         """N or K⁺ from memory, with the zeros that are known of them."""
-        return np.where(self.shape.basis_patterns[which], matrix, 0.0) if self.shape.is_large else matrix
+        if not self.shape.is_large or self.shape.basis_patterns[which].all():
+            return matrix
+        return np.where(self.shape.basis_patterns[which], matrix, 0.0)
 
     @cached_property
     def _dependent_bias(self) -> Array:
@@ -237,7 +242,9 @@ class Visit(Generic[B_co, C_co]):
             if not steady and not self.looped:
                 joint.kept = kept
         if self.tangent:
-            self._kept.N, self._kept.K_inverse = self.G, self.K_inverse
+            self._kept.N = self.G
+            # Of a large one by columns: products with vectors are then sums of rows that lie side by side.
+            self._kept.K_inverse = self.K_inverse.T if self.shape.is_large else self.K_inverse
         elif not self.shape.linear:
             self._kept.GD = self._dependent_rows
 

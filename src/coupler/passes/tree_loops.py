@@ -13,7 +13,6 @@ one output body, and carry no other cluster.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -143,9 +142,9 @@ class TreeLoops:
         b = self._sweep.builder
         for k in self._clusters:
             slot = self._sweep.windows([k]).cluster["K_inverse"]
-            joints, rows = slot.field.shape
-            row = fields(K_inverse=slot.buffer.at(int(slot.bases[0]) + slot.offset + rows * np.arange(joints), rows))
-            b.loop(_note_steepness, row=row | fields(gap=self._sweep.gap.at([0] * joints)))
+            rows, size = slot.field.shape
+            row = fields(K_inverse=slot.buffer.at(int(slot.bases[0]) + slot.offset + size * np.arange(rows), size))
+            b.loop(_note_steepness, row=row | fields(gap=self._sweep.gap.at([0] * rows)))
 
     def push(self, acceleration: str) -> None:
         """Writes the passes and loops that find g of loops, h, and forces on output bodies.
@@ -232,7 +231,11 @@ def _gather(body: View, carrier: View, joint: View) -> None:
 
 
 def _note_steepness(row: View) -> None:
-    row.gap = np.maximum(row.gap, STEEP * reduce(np.maximum, np.abs(row.K_inverse)))
+    largest = np.abs(row.K_inverse)
+    while len(largest) > 1:  # by halves: one after the other, each would wait for the one before
+        half = len(largest) // 2
+        largest = np.concatenate([np.maximum(largest[:half], largest[half : 2 * half]), largest[2 * half :]])
+    row.gap = np.maximum(row.gap, STEEP * largest[0])
 
 
 def _entry_of_H(entry: View) -> None:

@@ -18,7 +18,8 @@ FIELDS = 8  # of an instruction: which one, t, w, s, f, how many n, and distance
 SUMS = {ADD: DOT + 1, SUBTRACT: DOT + 2}  # m[t + c] ±= m[f + i e] m[s + i d + c], for all i < n
 FROM_ZERO = DOT + 3  # m[t + c] = Σ m[f + i e] m[s + i d + c]
 SPREADS = {ADD: DOT + 4, SUBTRACT: DOT + 5}  # m[t + i d + c] ±= m[f + i e] m[s + c], for all i < n
-ALL = range(DOT + 6)
+SCALES = DOT + 6  # m[t + i d + c] = m[f] m[s + i e + c], for all i < n
+ALL = range(DOT + 7)
 
 Operation = Sequence[int]  # a row of `RowCode.code`
 
@@ -100,20 +101,22 @@ def _read(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
         for i in range(n):
             yield f + i * e, 1
             yield t + i * d, w
+    elif kind == SCALES:
+        yield f, 1
+        for i in range(n):
+            yield s + i * e, w
     elif kind == DOT:
         yield from ((t, 1), (s, w), (f, w))
     elif kind == REFLECT:
         yield from ((t, 1), (s, 1))
     elif kind != CLEAR:
         yield s, 1 if kind == INVERT else w
-        if kind == SCALE:
-            yield f, 1
 
 
 def _written(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Runs of the memory that an instruction writes."""
     kind, t, w, _, f, n, d, _ = instruction
-    if kind in SPREADS.values():
+    if kind in SPREADS.values() or kind == SCALES:
         for i in range(n):
             yield t + i * d, w
     elif kind == REFLECT:
@@ -127,6 +130,11 @@ def _grouped(operations: Sequence[Operation]) -> list[list[int]]:
     result, i = list[list[int]](), 0
     while i < len(operations):
         kind, t, s, f, w = operations[i]
+        if kind == SCALE:
+            count, distances = _evenly_scaled(operations, i)
+            result.append([SCALES, t, w, s, f, count, *distances])
+            i += count
+            continue
         if kind not in SUMS:
             result.append([kind, t, w, s, f, 1, 0, 0])
             i += 1
@@ -160,6 +168,22 @@ def _evenly_spaced(
             break
         count += 1
     return count, distance, of_factor
+
+
+def _evenly_scaled(operations: Sequence[Operation], first: int) -> tuple[int, tuple[int, int]]:
+    """How many operations from one on scale by the same factor, evenly spaced, and how far apart they are."""
+    _, t, s, f, w = operations[first]
+    count, distances = 1, (0, 0)
+    while first + count < len(operations):
+        kind, *places, factor, width = operations[first + count]
+        if kind != SCALE or factor != f or width != w or t <= f < t + w:
+            break
+        found = places[0] - t, places[1] - s
+        distances = found if count == 1 else distances
+        if found != (count * distances[0], count * distances[1]) or places[0] <= f < places[0] + w:
+            break
+        count += 1
+    return count, distances
 
 
 def _may_be_summed(first: Operation, other: Operation) -> bool:

@@ -13,11 +13,13 @@ import numpy as np
 
 from coupler.graph.llvm.blocks import Blocks, function
 from coupler.graph.llvm.functions import Functions
-from coupler.graph.llvm.row_table import ALL, FIELDS, FROM_ZERO, SPREADS, SUMS
+from coupler.graph.llvm.row_table import ALL, FIELDS, FROM_ZERO, SCALES, SPREADS, SUMS
 from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
+
+_Places = tuple[str, str]  # the first one, and how far the next is from it
 
 
 class RowFunctions:
@@ -101,8 +103,11 @@ class RowFunctions:
                     code.block(label)
                     if operation in (*SUMS.values(), FROM_ZERO):
                         self._sum(code, operation, t, w, (s, d), (f, e), n)
+                    elif operation == SCALES:
+                        self._each(code, SCALE, (t, d), w, (s, e), (f, "0"), n)
                     elif operation in SPREADS.values():
-                        self._spread_sums(code, operation, (t, d), w, s, (f, e), n)
+                        one = SUBTRACT if operation == SPREADS[SUBTRACT] else ADD
+                        self._each(code, one, (t, d), w, (s, "0"), (f, e), n)
                     else:
                         self._operation(code, operation, t, s, f, w)
                     code.emit(f"br label %{after}")
@@ -141,9 +146,7 @@ class RowFunctions:
 
             self._columns(code, w, body)
 
-    def _sum(
-        self, code: Blocks, operation: int, t: str, w: str, sources: tuple[str, str], factors: tuple[str, str], n: str
-    ) -> None:
+    def _sum(self, code: Blocks, operation: int, t: str, w: str, sources: _Places, factors: _Places, n: str) -> None:
         """Multiples of rows, added to one row after the other."""
         one, v = SUBTRACT if operation == SUMS[SUBTRACT] else ADD, self.r.vector
 
@@ -172,16 +175,16 @@ class RowFunctions:
 
         self._columns(code, w, body)
 
-    def _spread_sums(
-        self, code: Blocks, operation: int, targets: tuple[str, str], w: str, s: str, factors: tuple[str, str], n: str
-    ) -> None:
-        """Multiples of one row, added to several rows one after the other."""
+    def _each(self, code: Blocks, operation: int, t: _Places, w: str, s: _Places, f: _Places, n: str) -> None:
+        """An operation, again and again at places that are evenly spaced."""
         with code.count("0", n) as i:
-            t, f = code.name("t"), code.name("f")
-            for name, (first, step) in ((t, targets), (f, factors)):
-                code.emit(f"{name}.d = mul i64 {i}, {step}")
-                code.emit(f"{name} = add i64 {first}, {name}.d")
-            self._operation(code, SUBTRACT if operation == SPREADS[SUBTRACT] else ADD, t, s, f, w)
+            places = []
+            for first, step in (t, s, f):
+                x = code.name("at")
+                code.emit(f"{x}.d = mul i64 {i}, {step}")
+                code.emit(f"{x} = add i64 {first}, {x}.d")
+                places.append(x)
+            self._operation(code, operation, *places, w)
 
     def _fused(
         self, emit: Callable[[str], None], kind: str, operation: int, factor: str, value: str, old: str, x: str
