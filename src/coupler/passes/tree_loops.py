@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coupler.graph import View, Window, constants, fields, symmetric
+from coupler.graph import Slot, View, Window, constants, fields, symmetric
 from coupler.model.embedding.constraint_steps import ConstraintSteps, constant_fields
 from coupler.model.tolerances import STEEP
 from coupler.passes.records import Array, Record, provided
@@ -52,11 +52,16 @@ def pairs_of(shape: Shape) -> list[tuple[int, int]]:
 
 
 class TreeLoops:
-    """The loops over joints of those clusters of a program that are seen this way."""
+    """The loops over joints of those clusters of a program that are seen this way.
+
+    Attributes:
+        clusters: their numbers.
+    """
 
     def __init__(self, sweep: Sweep[Any, Any], clusters: Sequence[int]) -> None:
         b, tree, embedding = sweep.builder, sweep.robot.tree, sweep.robot.embedding
-        self._sweep, self._clusters = sweep, {k: i for i, k in enumerate(clusters)}
+        self._sweep, self.clusters = sweep, list(clusters)
+        self._number = {k: i for i, k in enumerate(clusters)}
         number = {loop.cluster: i for i, loop in enumerate(embedding.closure.loops)}
         loops = [embedding.closure.loops[number[k]].keeping(embedding.choices[number[k]].rows) for k in clusters]
         self._q, self._w, self._g = (
@@ -77,7 +82,7 @@ class TreeLoops:
         self._carriers = []  # of each body what carries it: a body, or an output body, which come last
         for k in clusters:
             for link in sweep.instances[k].links:
-                self._carriers.append(self._row.get(tree.parent[link], count + self._clusters[k]))
+                self._carriers.append(self._row.get(tree.parent[link], count + self._number[k]))
         self._starts = np.cumsum([0, *(len(sweep.instances[k].links) for k in clusters)])
         self._pairs = [
             (start + i, start + j)
@@ -90,7 +95,7 @@ class TreeLoops:
 
     def provide(self, windows: ClusterWindows, clusters: Sequence[int]) -> None:
         """Adds what is found to what clusters of a shape see."""
-        own = [self._clusters[k] for k in clusters]
+        own = [self._number[k] for k in clusters]
         loops = [self._steps.clusters[i] for i in own]
         first, n = self._starts[own], len(windows.joints)
         (m, rows), pairs = (loops[0][0].kept, loops[0][0].rows), int(np.diff(self._pair_starts)[own[0]])
@@ -125,7 +130,7 @@ class TreeLoops:
     def weigh(self) -> None:
         """Writes the loops that find H of the trees, momenta of their joints, and what output bodies carry."""
         b, count = self._sweep.builder, len(self._links)
-        models = [model for k in self._clusters for model in self._sweep.instances[k].models]
+        models = [model for k in self.clusters for model in self._sweep.instances[k].models]
         model = Window(constant_fields([{x: numbers[x] for x in ("m", "h", "I")} for numbers in models]))
         b.loop(_see_inertia, body=self._bodies[:count], pose=self._steps.poses(self._links), model=model)
         b.loop(_carry_nothing, output=self._bodies[count:])
@@ -139,12 +144,14 @@ class TreeLoops:
 
     def check(self) -> None:
         """Writes the loop that tells how far loops are from regular, once clusters remember K⁺ of them."""
-        b = self._sweep.builder
-        for k in self._clusters:
+        b, gap = self._sweep.builder, self._sweep.gap
+        assert gap is not None
+        for k in self.clusters:
             slot = self._sweep.windows([k]).cluster["K_inverse"]
+            assert isinstance(slot, Slot)
             rows, size = slot.field.shape
             row = fields(K_inverse=slot.buffer.at(int(slot.bases[0]) + slot.offset + size * np.arange(rows), size))
-            b.loop(_note_steepness, row=row | fields(gap=self._sweep.gap.at([0] * rows)))
+            b.loop(_note_steepness, row=row | fields(gap=gap.at([0] * rows)))
 
     def push(self, acceleration: str) -> None:
         """Writes the passes and loops that find g of loops, h, and forces on output bodies.
@@ -168,13 +175,13 @@ class TreeLoops:
 
     def _visit(self, function: Any) -> None:
         schedule = self._sweep.schedule()
-        for k in self._clusters:
+        for k in self.clusters:
             self._sweep.visit(schedule, function, k)
         schedule.run()
 
     def _outputs(self, acceleration: str) -> Window:
         """Velocities and accelerations of the output body of each link."""
-        outputs = [self._sweep.instances[k].outputs[0] for k in self._clusters for _ in self._sweep.instances[k].links]
+        outputs = [self._sweep.instances[k].outputs[0] for k in self.clusters for _ in self._sweep.instances[k].links]
         if not any(outputs):
             fall = np.concatenate([np.zeros(3), -self._sweep.robot.gravity])
             return fields(v=constants(np.zeros((len(outputs), 6))), a=constants(np.tile(fall, (len(outputs), 1))))

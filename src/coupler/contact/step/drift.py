@@ -17,6 +17,7 @@ from coupler.contact.floating import centre_of, straight_motion, turned_velocity
 from coupler.contact.kernels import copy
 from coupler.contact.scene import Layout
 from coupler.contact.step.closing import Closing
+from coupler.contact.step.fitting import Fitting
 from coupler.contact.step.halves import Halves
 from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
 from coupler.linear import solve
@@ -61,6 +62,8 @@ class Drift:
         self._sweep, self._layout, self._h, self._halves = sweep, layout, h, halves
         self._before, self._after = before, after
         self.closing = Closing(sweep, layout) if layout.loop_links else None
+        self._loop_clusters = sorted({sweep.number_in_cluster(link)[0] for link in layout.loop_links})
+        self._fitting = Fitting(sweep, sweep.trees.clusters) if sweep.trees else None
 
     def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         """Adds what passes see of joints: velocities in loops before the step, and centres of floating bodies."""
@@ -106,7 +109,7 @@ class Drift:
         """
         sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
         if self.closing is not None:
-            self._visit_loops(_spread)
+            self._visit_loops(_spread, self._loop_clusters)
             self.closing.close(self._after["q"])
         for kind, links in by_kind(sweep.robot.tree, self._layout.moving_links):
             joint = self._joint(sweep.vectors["q"], self._after["q"], v_next, kind, links)
@@ -119,30 +122,33 @@ class Drift:
         if jump is not None:
             rows = range(jump.size)
             sweep.builder.loop(_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
-        if sweep.trees:
-            sweep.trees.place(self._after["q"])
         if self.closing is not None:
-            self._visit_loops(_fit)
+            self._visit_loops(
+                _fit, [k for k in self._loop_clusters if not self._fitting or k not in sweep.trees.clusters]
+            )
+        if self._fitting:
+            sweep.trees.place(self._after["q"])
+            self._fitting.write(self._provide_ends)
 
-    def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
+    def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None], clusters: Sequence[int]) -> None:
+        schedule = self._sweep.schedule()
+        for k in clusters:
+            self._sweep.visit(schedule, function, k, self._halves.switch, provide=self._provide_ends)
+        schedule.run()
+
+    def _provide_ends(self, windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+        """Adds what passes see of joints of loops where a step ends."""
         closing = self.closing
         assert closing is not None
-
-        def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
-            for i, kind in enumerate(shape.kinds):
-                links = [self._sweep.instances[k].links[i] for k in clusters]
-                own = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
-                own |= fields(
-                    w_next=self._loop_velocities(self._after, links, kind),
-                    q_next=self._after["q"].at(self._q_place(links), kind.nq),
-                    part=self._halves.last(self._trees(links)),
-                )
-                windows.joints[i] |= own.fields
-
-        schedule = self._sweep.schedule()
-        for k in sorted({self._sweep.number_in_cluster(link)[0] for link in self._layout.loop_links}):
-            self._sweep.visit(schedule, function, k, self._halves.switch, provide=provide)
-        schedule.run()
+        for i, kind in enumerate(shape.kinds):
+            links = [self._sweep.instances[k].links[i] for k in clusters]
+            own = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
+            own |= fields(
+                w_next=self._loop_velocities(self._after, links, kind),
+                q_next=self._after["q"].at(self._q_place(links), kind.nq),
+                part=self._halves.last(self._trees(links)),
+            )
+            windows.joints[i] |= own.fields
 
     def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
         """Joints that no loop holds: q and v, which becomes that along turned axes, and where they get to."""
@@ -235,8 +241,7 @@ def _spread(cluster: Visit[Any, Any], switched: bool) -> None:
 def _fit(cluster: Visit[Any, Any], switched: bool) -> None:
     """w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of it."""
     y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
-    there = cluster if cluster.looped else cluster.elsewhere([joint.q_next for joint in joints])
-    K = there.loops.K
+    K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
     w = cluster.G @ y
     w = w - cluster.K_inverse @ solve(K @ cluster.K_inverse, K @ w)
     for body, joint in zip(cluster.bodies, joints, strict=True):
