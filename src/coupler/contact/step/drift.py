@@ -123,10 +123,9 @@ class Drift:
             rows = range(jump.size)
             sweep.builder.loop(_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
         if self.closing is not None:
-            self._visit_loops(
-                _fit, [k for k in self._loop_clusters if not self._fitting or k not in sweep.trees.clusters]
-            )
-        if self._fitting:
+            fitted = sweep.trees.clusters if sweep.trees else ()
+            self._visit_loops(_fit, [k for k in self._loop_clusters if k not in fitted])
+        if sweep.trees and self._fitting:
             sweep.trees.place(self._after["q"])
             self._fitting.write(self._provide_ends)
 
