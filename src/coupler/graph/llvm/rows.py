@@ -19,6 +19,7 @@ from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
+_FEW = 2  # numbers that are computed one by one rather than in a register that is not full
 _Places = tuple[str, str]  # the first one, and how far the next is from it
 
 
@@ -35,6 +36,7 @@ class RowFunctions:
         self._text: list[str] = []
         self._functions: list[str] = []
         self._defined: set[str] = set()
+        self._mask: str | None = None  # which numbers of a register are loaded and stored; all if there is none
 
     def text(self) -> list[str]:
         """The tables, and declarations of the functions."""
@@ -197,9 +199,7 @@ class RowFunctions:
         if operation == SUBTRACT:
             emit(f"{x}.g = fneg {kind} {factor}")
             factor = f"{x}.g"
-        suffix = ("" if "<" not in kind else f"v{kind.split()[0][1:]}") + (
-            "f64" if self.r.scalar == "double" else "f32"
-        )
+        suffix = self._suffix(kind)
         self._intrinsics.declare(f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})")
         emit(f"{x}.a = call {kind} @llvm.fma.{suffix}({kind} {factor}, {kind} {value}, {kind} {old})")
         return f"{x}.a"
@@ -252,15 +252,40 @@ class RowFunctions:
         return f"{factor}.w"
 
     def _columns(self, code: Blocks, width: str, body: Callable[[Callable[[str], None], str, str], None]) -> None:
-        """A loop over numbers that lie side by side, several at once where they may share a register."""
-        first = "0"
-        if self._wide > 1:
-            first = code.name("whole")
-            code.emit(f"{first} = and i64 {width}, -{self._wide}")
-            with code.count("0", first, step=self._wide) as c:
-                body(code.emit, f"<{self._wide} x {self.r.scalar}>", c)
+        """A loop over numbers that lie side by side, several at once where they may share a register.
+
+        Those that are left in the end share one, too, of which the rest is masked, unless they are few.
+        """
+        if self._wide == 1:
+            with code.count("0", width) as c:
+                body(code.emit, self.r.vector, c)
+            return
+        kind, x = f"<{self._wide} x {self.r.scalar}>", code.name("whole")
+        code.emit(f"{x} = and i64 {width}, -{self._wide}")
+        with code.count("0", x, step=self._wide) as c:
+            body(code.emit, kind, c)
+        first = x
+        if self._wide > _FEW:
+            several, few, after = (code.new_label(stem) for stem in ("several", "few", "after"))
+            code.emit(f"{x}.n = sub i64 {width}, {x}")
+            code.emit(f"{x}.more = icmp sgt i64 {x}.n, {_FEW}")
+            code.emit(f"br i1 {x}.more, label %{several}, label %{few}")
+            code.block(several)
+            ones, everywhere = f"<{self._wide} x i64>", f"<{self._wide} x i32> zeroinitializer"
+            code.emit(f"{x}.i = insertelement {ones} poison, i64 {x}.n, i64 0")
+            code.emit(f"{x}.w = shufflevector {ones} {x}.i, {ones} poison, {everywhere}")
+            places = ", ".join(f"i64 {i}" for i in range(self._wide))
+            code.emit(f"{x}.m = icmp slt {ones} <{places}>, {x}.w")
+            self._mask = f"{x}.m"
+            body(code.emit, kind, x)
+            self._mask = None
+            code.emit(f"br label %{after}")
+            code.block(few)
         with code.count(first, width) as c:
             body(code.emit, self.r.vector, c)
+        if self._wide > _FEW:
+            code.emit(f"br label %{after}")
+            code.block(after)
 
     def _place(self, emit: Callable[[str], None], memory: str, at: str, c: str, x: str) -> str:
         emit(f"{x}.e = add i64 {at}, {c}")
@@ -268,11 +293,28 @@ class RowFunctions:
         return f"{x}.p"
 
     def _load(self, emit: Callable[[str], None], kind: str, memory: str, at: str, c: str, x: str) -> str:
-        emit(f"{x} = load {kind}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
+        place = self._place(emit, memory, at, c, x)
+        if self._mask is None or "<" not in kind:
+            emit(f"{x} = load {kind}, ptr {place}, align {self.r.align}")
+        else:
+            name, mask = f"@llvm.masked.load.{self._suffix(kind)}.p0", f"<{self._wide} x i1>"
+            self._intrinsics.declare(f"declare {kind} {name}(ptr, i32 immarg, {mask}, {kind})")
+            others = f"{mask} {self._mask}, {kind} zeroinitializer"
+            emit(f"{x} = call {kind} {name}(ptr {place}, i32 {self.r.align}, {others})")
         return x
 
     def _store(self, emit: Callable[[str], None], kind: str, memory: str, at: str, c: str, value: str, x: str) -> None:
-        emit(f"store {kind} {value}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
+        place = self._place(emit, memory, at, c, x)
+        if self._mask is None or "<" not in kind:
+            emit(f"store {kind} {value}, ptr {place}, align {self.r.align}")
+        else:
+            name, mask = f"@llvm.masked.store.{self._suffix(kind)}.p0", f"<{self._wide} x i1>"
+            self._intrinsics.declare(f"declare void {name}({kind}, ptr, i32 immarg, {mask})")
+            emit(f"call void {name}({kind} {value}, ptr {place}, i32 {self.r.align}, {mask} {self._mask})")
+
+    def _suffix(self, kind: str) -> str:
+        """What LLVM appends to the names of functions of this type."""
+        return ("" if "<" not in kind else f"v{kind.split()[0][1:]}") + ("f64" if self.r.scalar == "double" else "f32")
 
 
 def _numbers(code: Blocks, table: str, row: str, count: int) -> list[str]:
