@@ -172,7 +172,9 @@ class Visit(Generic[B_co, C_co]):
     def G(self) -> Array:
         """w = G ẏ: velocities of all joints from the independent ones. [001, §II-B]"""
         if self.tangent:
-            return self._remembered(self._kept.N, 0) if self.seen_before else self.loops.null_space[0]
+            if not self.seen_before:
+                return self.loops.null_space[0]
+            return _with_zeros(self._kept.N, self.shape.basis_patterns[0]) if self.shape.is_large else self._kept.N
         return self._of_all_joints(np.eye(self.shape.freedoms), self._dependent_rows)
 
     def _of_all_joints(self, of_independent: Array, of_dependent: Array) -> Array:
@@ -203,14 +205,10 @@ class Visit(Generic[B_co, C_co]):
         """K⁺ of its loops, along a basis of its own; its columns span what N does not."""
         if not self.seen_before:
             return self.loops.null_space[1]
-        kept = self._kept.K_inverse
-        return self._remembered(kept.T if self.shape.is_large else kept, 1)
-
-    def _remembered(self, matrix: Array, which: int) -> Array:
-        """N or K⁺ from memory, with the zeros that are known of them."""
-        if not self.shape.is_large or self.shape.basis_patterns[which].all():
-            return matrix
-        return np.where(self.shape.basis_patterns[which], matrix, 0.0)
+        if not self.shape.is_large:
+            return self._kept.K_inverse
+        full = self.shape.basis_patterns[1]
+        return self._kept.K_inverse.T if full.all() else np.where(full, self._kept.K_inverse.T, 0.0)
 
     @cached_property
     def _dependent_bias(self) -> Array:
@@ -242,9 +240,11 @@ class Visit(Generic[B_co, C_co]):
             if not steady and not self.looped:
                 joint.kept = kept
         if self.tangent:
-            self._kept.N = self.G
-            # Of a large one by columns: products with vectors are then sums of rows that lie side by side.
-            self._kept.K_inverse = self.K_inverse.T if self.shape.is_large else self.K_inverse
+            # Of a large one, N without zeros, and K⁺ by columns: its products with vectors are then sums of rows that
+            # lie side by side.
+            large = self.shape.is_large
+            self._kept.N = self.G[self.shape.basis_patterns[0]] if large else self.G
+            self._kept.K_inverse = self.K_inverse.T if large else self.K_inverse
         elif not self.shape.linear:
             self._kept.GD = self._dependent_rows
 
@@ -334,3 +334,10 @@ class Visit(Generic[B_co, C_co]):
             pull = -body.kind.difference(body.model.rest, q) * body.model.stiffness
             forces.append(pull - body.model.damping * body.w)
         return np.concatenate(forces)
+
+
+def _with_zeros(values: Array, full: np.ndarray) -> Array:
+    """The matrix that has these numbers, row by row, where its pattern says, and zeros elsewhere."""
+    matrix = np.zeros(full.shape, dtype=values.dtype)
+    matrix[full] = values
+    return np.where(full, matrix, 0.0)

@@ -101,8 +101,9 @@ class Memory:
             own |= {numbered("kept", i): _size_of_kept(shape, i) for i, steady in enumerate(shape.steady) if not steady}
             joints, freedoms = int(shape.starts[-1]), shape.freedoms
             if self._program.tangent and not shape.solved:
-                sizes = (joints - freedoms, joints) if shape.is_large else (joints, joints - freedoms)
-                own |= {"N": (joints, freedoms), "K_inverse": sizes, "g": joints}
+                own |= {"N": (joints, freedoms), "K_inverse": (joints, joints - freedoms), "g": joints}
+                if shape.is_large:  # see `Visit.remember_positions`
+                    own |= {"N": int(shape.basis_patterns[0].sum()), "K_inverse": (joints - freedoms, joints)}
             elif not shape.linear:
                 own |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
         return self._builder.records(f"shape{number}", len(clusters), **own) if own else None
