@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from coupler.graph import Slot, View, Window, constants, fields, symmetric
+from coupler.graph import Buffer, Slot, View, Window, constants, fields, symmetric
 from coupler.model.embedding.constraint_steps import ConstraintSteps, constant_fields
 from coupler.model.tolerances import STEEP
 from coupler.passes.records import Array, Record, provided
@@ -56,6 +56,8 @@ class TreeLoops:
 
     Attributes:
         clusters: their numbers.
+        all_loops: whether no other cluster has loops without a solution.
+        q, phi: positions where they were placed last, and residuals of their loops there.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], clusters: Sequence[int]) -> None:
@@ -64,15 +66,14 @@ class TreeLoops:
         self._number = {k: i for i, k in enumerate(clusters)}
         number = {loop.cluster: i for i, loop in enumerate(embedding.closure.loops)}
         loops = [embedding.closure.loops[number[k]].keeping(embedding.choices[number[k]].rows) for k in clusters]
-        self._q, self._w, self._g = (
-            b.scratch("tree_q", tree.nq),
-            b.scratch("tree_w", tree.nv),
-            b.scratch("tree_g", tree.nv),
+        self.all_loops = all(k in clusters or embedding.explicit[i] for k, i in number.items())
+        self.q, self._w, self._g = (
+            b.scratch(f"tree_{x}", n) for x, n in (("q", tree.nq), ("w", tree.nv), ("g", tree.nv))
         )
-        self._phi = b.scratch("tree_phi", sum(loop.rows for loop in loops))
+        self.phi = b.scratch("tree_phi", sum(loop.rows for loop in loops))
         self._k = b.scratch("tree_k", sum(loop.kept for loop in loops))
-        self._phi_start = np.cumsum([0, *(loop.rows for loop in loops)])
-        self._steps = ConstraintSteps(b, tree, loops, self._q, None, self._q, self._phi)
+        self._starts_of_phi = np.cumsum([0, *(loop.rows for loop in loops)])
+        self._steps = ConstraintSteps(b, tree, loops, self.q, None, self.q, self.phi)
         self._links = [link for k in clusters for link in sweep.instances[k].links]
         self._row = {link: i for i, link in enumerate(self._links)}
         count = len(self._links)
@@ -102,7 +103,7 @@ class TreeLoops:
         outputs = self._bodies[[len(self._links) + i for i in own]].fields
         windows.cluster |= {
             "columns": self._steps.K.at([K for _, _, K in loops], (n, m)),
-            "residuals": self._phi.at(self._phi_start[own], rows),
+            "residuals": self.phi.at(self._starts_of_phi[own], rows),
             "kept_residuals": self._steps.f.at([f for _, f, _ in loops], m),
             "biases": self._k.at([f for _, f, _ in loops], m),
             "pairs": self._H.at(self._pair_starts[own], pairs),
@@ -117,14 +118,24 @@ class TreeLoops:
             v = self._sweep.robot.tree.v_start[links]
             joint |= {"speed": self._w.at(v, 1), "bias": self._g.at(v, 1)}
 
-    def place(self, q: Any) -> None:
-        """Writes the loops that find poses, and φ and K of loops, at positions in a vector over those of the robot."""
-        tree, embedding = self._sweep.robot.tree, self._sweep.robot.embedding
-        places = tree.q_start[self._links]
-        source, target = q.at(embedding.q_place[places]), self._q.at(places)
-        self._sweep.builder.loop(_assign, entry=fields(source=source, target=target))
-        self._steps.place()
-        self._steps.measure()
+    def scratch(self) -> dict[str, Buffer]:
+        """Where Newton's method, closing all loops, can leave what it finds; see `place`."""
+        return self._steps.scratch()
+
+    def place(self, q: Any, closed: bool) -> None:
+        """Writes the loops that find poses, and φ and K of loops.
+
+        Args:
+            q: positions, a vector over those of the robot.
+            closed: whether loops have just been closed there; if all were, their poses and φ may be known from that.
+        """
+        if not (closed and self.all_loops):
+            tree, embedding = self._sweep.robot.tree, self._sweep.robot.embedding
+            places = tree.q_start[self._links]
+            source, target = q.at(embedding.q_place[places]), self.q.at(places)
+            self._sweep.builder.loop(_assign, entry=fields(source=source, target=target))
+            self._steps.place()
+            self._steps.measure()
         self._steps.coupled_columns()
 
     def weigh(self) -> None:

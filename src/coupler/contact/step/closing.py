@@ -24,7 +24,10 @@ class Closing:
         builder, tree = sweep.builder, robot.tree
         sizes = {"p": tree.nq, "step": tree.nv, "weight": tree.nv, "q": tree.nq}
         sizes["phi"] = next(x.size for x in self._program.outputs if x.name == "phi")
-        self._vectors = {name: builder.scratch(f"closing_{name}", size) for name, size in sizes.items()}
+        # What loops over joints are to know of closed loops, Newton's method finds anyway.
+        self._shared = sweep.trees if sweep.trees and sweep.trees.all_loops else None
+        found = {"q": self._shared.q, "phi": self._shared.phi} if self._shared else {}
+        self._vectors = {x: found.get(x) or builder.scratch(f"closing_{x}", size) for x, size in sizes.items()}
         known = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": np.ones(tree.nv)}
         for name, values in known.items():  # joints that no loop holds stay where they are
             builder.loop(_fill, entry=fields(x=self._vectors[name].at(range(len(values))), value=constants(values)))
@@ -38,7 +41,7 @@ class Closing:
     def close(self, q: Vector) -> None:
         """Writes the steps that close loops, to some of the positions in q; what stays open makes results invalid."""
         builder, robot, phi = self._sweep.builder, self._sweep.robot, self._vectors["phi"]
-        builder.call(self._program, **self._vectors)
+        builder.call(self._program, self._shared.scratch() if self._shared else None, **self._vectors)
         if self._sweep.gap is not None:  # else all rows of loops follow from the tree, and none can be open
             gap = self._sweep.gap.at([0] * phi.size)
             builder.loop(_note_open_loops, row=fields(phi=phi.at(range(phi.size)), gap=gap))

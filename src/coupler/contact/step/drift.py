@@ -126,7 +126,7 @@ class Drift:
             fitted = sweep.trees.clusters if sweep.trees else ()
             self._visit_loops(_fit, [k for k in self._loop_clusters if k not in fitted])
         if sweep.trees and self._fitting:
-            sweep.trees.place(self._after["q"])
+            sweep.trees.place(self._after["q"], closed=True)
             self._fitting.write(self._provide_ends)
 
     def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None], clusters: Sequence[int]) -> None:

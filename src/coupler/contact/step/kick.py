@@ -137,7 +137,7 @@ class Kick:
         """
         sweep, builder = self._sweep, self._sweep.builder
         if sweep.trees:
-            sweep.trees.place(sweep.vectors["q"])
+            sweep.trees.place(sweep.vectors["q"], closed=self._midpoint)
         sweep.outward(self._begin)
         if drive:
             drive()

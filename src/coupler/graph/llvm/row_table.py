@@ -216,11 +216,11 @@ def _evenly_scaled(operations: Sequence[Operation], first: int) -> tuple[int, tu
     count, distances = 1, (0, 0)
     while first + count < len(operations):
         kind, *places, factor, width = operations[first + count]
-        if kind != SCALE or factor != f or width != w or t <= f < t + w:
+        if kind != SCALE or factor != f or width != w:
             break
         found = places[0] - t, places[1] - s
         distances = found if count == 1 else distances
-        if found != (count * distances[0], count * distances[1]) or places[0] <= f < places[0] + w:
+        if found != (count * distances[0], count * distances[1]):
             break
         count += 1
     return count, distances

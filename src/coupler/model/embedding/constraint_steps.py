@@ -166,6 +166,10 @@ class ConstraintSteps:
             rates = [rate(links) for links in _links_of_joints(alike)]
             self.b.loop(kernels.relation_bias(constraint), relation=relation, joints=self._joints(alike), rates=rates)
 
+    def scratch(self) -> dict[str, Buffer]:
+        """The buffers that a program of the same constraints has under these names."""
+        return {"pose": self._pose.buffer, "f": self.f, "s": self._s, "T": self._T, "K": self.K}
+
     def poses(self, links: Sequence[int]) -> Window:
         """Poses of links, E and r, from their output bodies."""
         return self._pose[[self.row[link] for link in links]]
