@@ -227,7 +227,9 @@ def test_friction_against_turning(restitution: Restitution | None) -> None:
     assert np.ptp(found.v[:, -1, 2]) > 1.0
     options: list[dict[str, Any]] = [{"torsion": 0.1}, {"rolling": {"puck*": 0.1}}]
     for option in options:
-        with pytest.raises(ModelError, match="is given as an option and as a parameter, which would not count"):
+        with pytest.raises(
+            ModelError, match="is given both as an option and as a parameter, which the option would override"
+        ):
             coupler.rollout(robot.with_parameters(values), q, v, still, **option)
 
 

@@ -1,7 +1,8 @@
-"""Contact: the problem of one time step, and its solvers."""
+"""The contact problem of one time step, its laws and its solvers."""
 
-from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
+from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Unilateral
 from coupler.contact.residuals import Residual, residual
+from coupler.contact.solution import Solution, Status
 from coupler.contact.solvers import solve
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Contacts ahead of a step of higher order, and where their forces act within it, in NumPy: see carried.py."""
+"""Contacts in steps of several stages, in NumPy: the reference for step/stage_contacts.py; see carried.py."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ from coupler.contact.collision.convex import cores
 from coupler.contact.collision.geometry import Contact, contacts, has_closed_form
 from coupler.contact.formulations import JointRows, Touch, basis_biases, first_rows, touches
 from coupler.contact.passing_rounds import solved_part
-from coupler.contact.problem import ContactProblem, Solution
+from coupler.contact.problem import ContactProblem
 from coupler.contact.sliding import slides_on
+from coupler.contact.solution import Solution
 from coupler.kinematics import frame_acceleration, frame_pose, frame_velocity
 from coupler.model import Robot, Shape
 from coupler.spatial import Transform, cross
 
 
 def velocities_ahead(
-    robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, found: Sequence[Touch], joints: JointRows
+    robot: Robot, q: Any, v: Any, free: np.ndarray, step: float, touches: Sequence[Touch], joints: JointRows
 ) -> np.ndarray:
-    """Velocities of all rows after a step without contact, where it leads to: of joints, J v + h (J a + J̇ v).
+    """Velocities of all rows after a step without contact, where contacts then are; for joints, J v + h (J a + J̇ v).
 
     Args:
         robot: the robot.
         q, v: its state.
         free: (nv,), velocities after the step, as `unimpeded` gives them.
         step: h, s.
-        found: the contacts.
+        touches: the candidate contacts.
         joints: the rows of joints, with biases.
     """
     v = np.asarray(v, dtype=float)
     a = (free - v) / step - basis_biases(robot, q, v)
     rows = []
-    for touch, there in zip(found, _there(robot, q, v, step, found), strict=True):
+    for touch, moved_contact in zip(touches, _moved_contacts(robot, q, v, step, touches), strict=True):
         carriers = _carriers(robot, q, v, touch, a, step)
-        rows.append(velocity_ahead(touch.contact, there, carriers, step))
+        rows.append(velocity_ahead(touch.contact, moved_contact, carriers, step))
         if touch.pair.torsion is not None:
             spins = [body.sign * moved(body.X, body.v, step).E.T @ body.v_after[:3] for body in carriers]
             rows.append(np.array([touch.contact.frame[0] @ sum(spins)]))
@@ -59,32 +60,32 @@ def velocities_ahead(
 def slid_on(
     problem: ContactProblem,
     solution: Solution,
-    found: Sequence[Touch],
+    touches: Sequence[Touch],
     approach: np.ndarray,
     active: Sequence[int],
     solve: Callable[..., Solution],
 ) -> Solution:
-    """The solution of a problem with friction of second order: see sliding.py.
+    """The solution of a problem in which sliding contacts have friction of second order: see sliding.py.
 
     Args:
-        problem, solution: as they are, with friction against velocities after the step.
-        found: the contacts.
+        problem, solution: the problem and its solution with friction that opposes velocities after the step.
+        touches: the candidate contacts.
         approach: (rows,), velocities before the step.
         active: the blocks that take part.
         solve: solves a part of the problem.
     """
     b = problem.b.copy()
-    for i, touch in zip(first_rows(found), found, strict=True):
-        own = slice(i + 1, i + 3)
-        if touch.pair.friction and slides_on(approach[own], solution.velocities[own]):
-            b[own] += approach[own]
+    for i, touch in zip(first_rows(touches), touches, strict=True):
+        tangents = slice(i + 1, i + 3)
+        if touch.pair.friction and slides_on(approach[tangents], solution.velocities[tangents]):
+            b[tangents] += approach[tangents]
     if (b == problem.b).all():
         return solution
     return solved_part(replace(problem, b=b), active, solve, solution.impulses)
 
 
-class Pressing:
-    """Forces of contacts on a robot that moves on within a step."""
+class StageLoads:
+    """The forces of contacts on bodies, in the stages of a step."""
 
     def __init__(
         self,
@@ -92,29 +93,31 @@ class Pressing:
         q: Any,
         v: Any,
         step: float,
-        found: Sequence[Touch],
+        touches: Sequence[Touch],
         normals: Any,
         forces: Any,
         moments: Any,
     ) -> None:
-        """Begins.
+        """Keeps the contacts at the start of a step.
 
         Args:
             robot: the robot.
             q, v: its state at the start.
             step: h, s.
-            found: contacts there.
-            normals, forces, moments: of these contacts as they act, (contacts, 3) each.
+            touches: the candidate contacts at the start.
+            normals, forces, moments: (contacts, 3) each, along the world's axes: the normals along which the contacts
+                act, and their forces, N, and moments, N m.
         """
-        self._robot, self._touches, self._normals, self._forces, self._moments = robot, found, normals, forces, moments
+        self._robot, self._touches = robot, touches
+        self._normals, self._forces, self._moments = normals, forces, moments
         self._places, self._reach = [], []
-        for touch in found:
+        for touch in touches:
             carriers = _carriers(robot, q, v, touch)
             self._places.append(on_carriers([body.X for body in carriers], touch.contact.point))
             self._reach.append(reach(carriers, touch.contact.point, step))
 
     def loads(self, q: np.ndarray) -> np.ndarray:
-        """f_ext, (bodies, 6), where the robot is now."""
+        """f_ext, (bodies, 6), at the configuration of a stage."""
         robot, pairs = self._robot, list(dict.fromkeys(touch.pair for touch in self._touches))
         place = {name: i for i, name in enumerate(robot.body_names)}
         total = np.zeros((len(place), 6))
@@ -123,45 +126,45 @@ class Pressing:
             bodies = [shape.body for shape in (pair.one, pair.other) if _moves(robot, shape)]
             point = carried([_pose(robot, q, body) for body in bodies], self._places[k])
             closed = has_closed_form(pair.one.geometry, pair.other.geometry)
-            force, normal, there = self._forces[k], self._normals[k], now.contact
-            same = closed and followed(there.point, point, self._reach[k])
+            force, normal, contact = self._forces[k], self._normals[k], now.contact
+            same = closed and followed(contact.point, point, self._reach[k])
             touched = bool((normal == self._touches[k].contact.frame[0]).all())
             if same and touched:
-                force = turned(force, normal, there.frame[0])
+                force = turned(force, normal, contact.frame[0])
             for shape, sign in ((pair.one, 1.0), (pair.other, -1.0)):
                 if shape.body not in place:
                     continue
                 if same:
                     margin = 0.0 if touched else cores.margin(shape.geometry)
-                    point = on_surface(there.point, there.gap, there.frame[0], normal, sign, margin)
+                    point = on_surface(contact.point, contact.gap, contact.frame[0], normal, sign, margin)
                 total[place[shape.body]] += sign * load(point, force)
                 total[place[shape.body], :3] += sign * self._moments[k]
         return total
 
 
-def _there(robot: Robot, q: Any, v: np.ndarray, step: float, found: Sequence[Touch]) -> list[Contact | None]:
-    """The contacts once bodies have moved on; None for those without a closed form."""
-    there: list[Contact | None] = []
-    for pair in dict.fromkeys(touch.pair for touch in found):
+def _moved_contacts(robot: Robot, q: Any, v: np.ndarray, step: float, touches: Sequence[Touch]) -> list[Contact | None]:
+    """The contacts after bodies have moved with v for a step; None for those without a closed form."""
+    moved_contacts: list[Contact | None] = []
+    for pair in dict.fromkeys(touch.pair for touch in touches):
         if has_closed_form(pair.one.geometry, pair.other.geometry):
             X = [shape.at @ _moved(robot, q, v, shape, step) for shape in (pair.one, pair.other)]
-            there += contacts(pair.one.geometry, pair.other.geometry, X[0], X[1])
+            moved_contacts += contacts(pair.one.geometry, pair.other.geometry, X[0], X[1])
         else:
-            there += [None] * pair.count
-    return there
+            moved_contacts += [None] * pair.count
+    return moved_contacts
 
 
 def _carriers(robot: Robot, q: Any, v: Any, touch: Touch, a: Any = None, step: float = 0.0) -> list[Carrier]:
-    """The bodies that move and have a shape of a contact; with accelerations a, also their velocities after a step."""
-    found = []
+    """The moving bodies that carry a contact's shapes; given accelerations a, also their velocities after a step."""
+    carriers = []
     for shape, sign in ((touch.pair.one, 1.0), (touch.pair.other, -1.0)):
         if _moves(robot, shape):
             V = after = frame_velocity(robot, q, v, shape.body)
             if a is not None:
                 rate = frame_acceleration(robot, q, v, a, shape.body)
                 after = V + step * np.concatenate([rate[:3], rate[3:] - np.array(cross(V[:3], V[3:]))])
-            found.append(Carrier(sign, _pose(robot, q, shape.body), V, after))
-    return found
+            carriers.append(Carrier(sign, _pose(robot, q, shape.body), V, after))
+    return carriers
 
 
 def _moved(robot: Robot, q: Any, v: np.ndarray, shape: Shape, step: float) -> Transform:

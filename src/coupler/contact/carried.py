@@ -1,18 +1,19 @@
-"""Contacts within a step of higher order, in which bodies move on while forces act: on floats, or nodes of a trace.
+"""Contacts within a step of higher order, during which bodies move while forces act: on floats, or nodes of a trace.
 
-The impulses of a step are spread over it as forces [002, §4.1]. They act where the shapes touch in each stage. (At the
-places of the step's start, those that slide would be pushed with a wrong lever, and energy err by first order.) Where a
-pair's contacts have a closed form, that tells the place: below the centre of a ball, wherever it rolls. Others are
-carried along by the bodies that they are on, and so are those which would jump: a cylinder that stands on its rim
-touches now here, now there.
+The impulses of a step are spread over it as forces [002, §4.1], which act where the shapes touch in each stage. (If
+they acted at the places where the shapes touched at the start, forces on sliding shapes would have a wrong lever arm,
+and the energy would have an error of first order.) If a pair's contacts have a closed form, the form gives the place:
+below the centre of a ball, wherever it rolls. Other contacts are carried along by their bodies, and so are those that
+would jump: a cylinder that stands on its rim touches now at one place, now at another.
 
-Forces keep their directions in the world, but for those along a normal that turns: on balls that pass each other, they
-would not point at the centres any more, and make them spin without friction. The normal force of shapes that touch
-already turns with the normal. That of shapes that meet within the step is an impact and keeps the direction in which
-they meet, so that it does the work of the law; it acts on each ball where its surface has that normal.
+Forces keep their directions in the world, except those along a normal that turns: on balls that pass each other, such
+forces would no longer point at the centres, and would make the balls spin without friction. The normal force of shapes
+that already touch turns with the normal. The normal force of shapes that meet within the step is an impact. It keeps
+the direction in which they meet, so that it does the work that the law prescribes, and acts on each ball where the
+ball's surface has that normal.
 
-Velocities after a step are those of contacts where they then are [002, eq. 6, 10]: along the directions of the step's
-start a body that turns would sink.
+Velocities after a step are those of contacts where they then are [002, eq. 6, 10]: with the directions at the start of
+the step, a turning body would sink into the ground.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ from coupler.spatial import Transform, cross
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_JUMP = 4.0  # times how fast bodies move about a contact: one that goes faster is another one
-_STILL = 1e-9  # m: by so much contacts of bodies at rest may move
+_JUMP = 4.0  # times the speed of bodies at a contact: a contact that moves faster is another contact
+_STILL = 1e-9  # m: how far contacts of bodies at rest may move
 
 
 @dataclass(frozen=True, eq=False)
 class Carrier:
-    """A body that moves and has one of the shapes of a contact.
+    """A moving body that carries one of the shapes of a contact.
 
     Attributes:
-        sign: 1 of the first shape, -1 of the second.
-        X: the transform from the world to it, at the start of a step.
-        v: 6, its velocity then, along its own axes.
-        v_after: 6, the same after the step without impulses.
+        sign: 1 for the first shape, -1 for the second.
+        X: the transform from the world to the body at the start of a step.
+        v: 6, the body's velocity then, along its own axes.
+        v_after: 6, its velocity after the step without impulses.
     """
 
     sign: float
@@ -53,7 +54,7 @@ class Carrier:
 
 
 def moved(X: Transform, v: Array, time: Any) -> Transform:
-    """The transform from the world to a body that has moved for some time with a velocity along its own axes."""
+    """The transform from the world to a body after it has moved for some time with a velocity along its own axes."""
     turn, shift = exp_motion(time * v)
     return Transform(matrix_from_quaternion(turn).T @ X.E, X.r + X.E.T @ shift)
 
@@ -64,13 +65,13 @@ def on_carriers(carriers: Sequence[Transform], point: Array) -> list[Array]:
 
 
 def carried(carriers: Sequence[Transform], places: Sequence[Array]) -> Array:
-    """Where a point is that had these places on bodies: halfway, if two of them carry it."""
+    """Where a point is that had these places on its carriers: halfway between the two, if two bodies carry it."""
     points = [X.r + X.E.T @ place for X, place in zip(carriers, places, strict=True)]
     return reduce(add, points) / len(points)
 
 
 def reach(carriers: Sequence[Carrier], point: Array, step: Any) -> Any:
-    """How far from where it is carried a contact can be within a step, m."""
+    """How far a contact can be within a step from where it is carried, m."""
     speed = 0.0
     for body in carriers:
         arm = point - body.X.r
@@ -78,18 +79,18 @@ def reach(carriers: Sequence[Carrier], point: Array, step: Any) -> Any:
     return _STILL + _JUMP * step * speed
 
 
-def followed(there: Array, along: Array, farthest: Any) -> Any:
-    """Whether a contact that is found somewhere is the one that is carried along."""
-    return _length(there - along) <= farthest
+def followed(point: Array, carried_point: Array, farthest: Any) -> Any:
+    """Whether a contact found at one point is the same as the one carried along to another point."""
+    return _length(point - carried_point) <= farthest
 
 
 def velocity_ahead(contact: Contact, there: Contact | None, carriers: Sequence[Carrier], step: Any) -> Array:
-    """3: velocities of a contact after a step without impulses, along the normal there and tangents of the start, m/s.
+    """3: a contact's velocity after a step without impulses, along its normal then and its tangents at the start, m/s.
 
     Args:
-        contact: as it is at the start.
-        there: the same once bodies have moved; None where there is no closed form for it.
-        carriers: the bodies.
+        contact: the contact at the start.
+        there: the contact after the bodies have moved; None if it has no closed form.
+        carriers: the bodies that carry it.
         step: h, s.
     """
     before, after = [body.X for body in carriers], [moved(body.X, body.v, step) for body in carriers]
@@ -102,25 +103,25 @@ def velocity_ahead(contact: Contact, there: Contact | None, carriers: Sequence[C
     return reduce(add, parts)
 
 
-def turned(force: Array, normal: Array, there: Array) -> Array:
-    """A force on a contact, of which the part along its normal is now along another one."""
-    return force + (force @ normal) * (there - normal)
+def turned(force: Array, normal: Array, new_normal: Array) -> Array:
+    """A contact force whose part along the contact's normal now points along another normal."""
+    return force + (force @ normal) * (new_normal - normal)
 
 
 def on_surface(point: Array, gap: Any, there: Array, normal: Array, sign: float, margin: Any) -> Array:
-    """Where a ball has a normal, or another shape with a rounded surface, if it is touched where it has another one.
+    """The point of a rounded shape, such as a ball, with a given normal, found from a contact with another normal.
 
     Args:
-        point, gap, there: of the contact, with its normal there.
-        normal: the one that is asked for.
-        sign: of the shape; see `Carrier`.
-        margin: the radius of the ball, or of the rounding, m; if that is zero, the answer is the point itself.
+        point, gap, there: the contact's point and gap, and its normal there.
+        normal: the normal asked for.
+        sign: that of the shape; see `Carrier`.
+        margin: the radius of the ball or of the rounding, m; with zero, the result is the contact's point.
     """
     return point + np.where(margin > 0.0, sign * (margin + 0.5 * gap), 0.0) * (there - normal)
 
 
 def load(point: Array, force: Array) -> Array:
-    """6: a force at a point, about the world's origin."""
+    """6: the spatial force about the world's origin of a force at a point."""
     return np.concatenate([cross(point, force), force])
 
 

@@ -1,9 +1,9 @@
-"""Dampers and springs of joints within a step, which take part in it so that none, however strong, pushes too far.
+"""Dampers and springs of joints within a step. They act implicitly, so that none, however strong, overshoots.
 
 With dampers D, H (v⁺ − v) = h (τ − c − D v⁺) is the same as (H + h D) (v⁺ − v) = h (τ − c − D v): over a step of the
-length h, a robot moves like one that has armatures h D besides, and its dampers. Springs K feel the position at the
-step's end, q + h v⁺, in Euler's method: that is an armature h² K and a damper h K. The midpoint rule takes them halfway
-between both ends, h (v⁺ − v)/4 beyond the middle that forces are taken at: an armature h² K/4.
+length h, the robot moves as if it had additional armatures h D, with its dampers explicit. In Euler's method, springs K
+see the position at the end of the step, q + h v⁺: that is an armature h² K and a damper h K. The midpoint rule sees
+them halfway between both ends, h (v⁺ − v)/4 beyond the middle at which forces are taken: that is an armature h² K/4.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coupler.model.tree import Link
 
 
 def damped(robot: Robot, step: float, midpoint: bool = False) -> Robot:
-    """The robot whose accelerations, over a step of that length, make dampers and springs take part in it."""
+    """The robot with armatures and dampers that make its own dampers and springs implicit over such a step."""
     if not any(may_differ([*link.kind.damping, *link.kind.stiffness]) for link in robot.tree.links):
         return robot
     return remembered(robot, (damped, step, midpoint), _damped, step, midpoint)

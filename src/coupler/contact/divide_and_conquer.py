@@ -1,9 +1,9 @@
 """The contact problem of a step by divide and conquer, O(log n) in depth [002, §3.3].
 
-The third way beside those of formulations.py: each body that may touch is a handle of the robot's assembly, and one
-program gives both A and the accelerations without contact. On one processor it takes longer than recursion; its longest
-chain of dependent operations is shorter, from some tens of bodies in a row. Limits and dry friction of joints answer by
-the factors of H, as they do for recursion, in linear depth.
+It is the third way beside the two of formulations.py: each body that may touch is a handle of the robot's assembly, and
+one program computes both A and the accelerations without contact. On one processor it takes longer than recursion, but
+from some tens of bodies in a row its longest chain of dependent operations is shorter. Limits and dry friction of
+joints use the factors of H, as in the recursive way, in linear depth.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def divide_and_conquer_problem(
 ) -> tuple[ContactProblem, list[Touch]]:
     """The contact problem by assembly and disassembly of handle equations. [002, eq. 16, 17]
 
-    Args and returns are those of `traditional_problem`.
+    Arguments and results are those of `traditional_problem`.
     """
     h = step_length(step)
     candidates = touches(robot, q, pairs)
@@ -53,7 +53,7 @@ def divide_and_conquer_problem(
 def divide_and_conquer(robot: Robot, q: Any, v: Any, tau: Any, frames: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations of independent joints, (..., nv), and J H⁻¹ Jᵀ of frames, (..., 6 frames, 6 frames).
 
-    Args are those of `forward_dynamics` and `inverse_osim`, which give the same.
+    Arguments are those of `forward_dynamics` and `inverse_osim`, which give the same results.
     """
     a, omega = run(robot, _program, q, v, tau, options=tuple(frames))
     size = 6 * len(frames)

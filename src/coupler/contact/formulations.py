@@ -1,16 +1,16 @@
-"""The contact problem of a robot and a step, set up in several ways that give the same problem. [002, §3]
+"""The contact problem of a robot and a step, set up in two ways that give the same problem. [002, §3]
 
-With the rows J of all candidate contacts, each a normal and two tangents at the contact's point, and turning about them
-where that is resisted, then of limits and dry friction of joints,
+The rows J are those of all candidate contacts, each with a normal and two tangents at the contact's point, and with
+spin and rolling if the contact resists them; then those of limits and dry friction of joints. With them,
 
     A = J H⁻¹ Jᵀ,    b = J (v + h (a + ω × v)) + [g/h, 0, 0, ...],
 
-where a are the accelerations without contact. Of a floating body, v and a go by the body's own axes; with ω × v in the
-entries of its shift, velocities after the step are seen along the axes before it, and without forces they stay as they
-are. The traditional way takes H and its Cholesky factors, n³ operations [002, eq. 12]. The recursive one takes A from
-the inverse operational-space inertia of the bodies that may touch, which the extended force propagator algorithm on
-clusters gives without H, and a from the articulated-body algorithm: what [002, eq. 15] does with contact forces carried
-along as unknowns. Rows of joints are rows of G, and answer by the factors of H in linear time.
+where a are the accelerations without contact. A floating body's v and a are along its own axes; adding ω × v to its
+linear entries makes the velocity after the step one along the axes before it, which does not change without forces. The
+traditional way uses H and its Cholesky factors, n³ operations [002, eq. 12]. The recursive way takes A from the inverse
+operational-space inertia of the bodies that may touch, which the extended force propagator algorithm on clusters
+computes without H, and a from the articulated-body algorithm: [002, eq. 15] does this with contact forces carried along
+as unknowns. Rows of joints are rows of G, whose responses the factors of H give in linear time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from coupler.model import Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
-_SHORTEST_STEP = 1e-12  # s: shorter than any that makes sense, and gaps over it are still finite velocities
+_SHORTEST_STEP = 1e-12  # s: shorter than any sensible step, and gaps over it are still finite velocities
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +43,8 @@ class Touch:
     """A candidate contact of a robot.
 
     Attributes:
-        pair: the shapes.
-        contact: gap, point and frame.
+        pair: the two shapes.
+        contact: its gap, point and frame.
     """
 
     pair: Pair
@@ -52,24 +52,25 @@ class Touch:
 
     @property
     def cone(self) -> Cone:
-        """Its law."""
+        """The law of the contact."""
         return self.pair.cone
 
 
 @dataclass(frozen=True, eq=False)
 class JointRows:
-    """What joints bring into the problem of a step.
+    """The rows of joints in the problem of a step.
 
-    Of each entry that has limits, in the order of `limited_joints`, a row for its lower limit and one for its upper,
-    those that are finite: 0 ≤ q̇ + (q − lower)/h ⊥ λ ≥ 0 and 0 ≤ −q̇ + (upper − q)/h ⊥ λ ≥ 0, a gap at position level
-    like those of contacts [002, eq. 2a, 4a]. Then, in the order of `rubbing_joints`, a row for dry friction, whose
-    impulse is at most h times the largest force.
+    First come entries of joints that have limits, in the order of `limited_joints`, with a row for each finite limit,
+    the lower before the upper: 0 ≤ q̇ + (q − lower)/h ⊥ λ ≥ 0 and 0 ≤ −q̇ + (upper − q)/h ⊥ λ ≥ 0, a gap at position
+    level like those of contacts [002, eq. 2a, 4a]. Then, in the order of `rubbing_joints`, come rows of dry friction,
+    whose impulse is at most h times the largest force.
 
     Attributes:
         rows: J, (rows, nv).
-        closures: (rows,), the ways to limits over the step, rad/s or m/s; zero for dry friction.
-        blocks: the laws.
-        recovery: (rows,), how fast each comes back from beyond a limit, by how fast what slides does.
+        closures: (rows,), the distances to limits over the step, rad/s or m/s; zero for dry friction.
+        blocks: the laws of the rows.
+        recovery: (rows,), how fast each joint returns from beyond a limit, as a multiple of the speed of a sliding
+            joint.
         biases: (rows,), J̇ v, rad/s² or m/s².
     """
 
@@ -81,7 +82,7 @@ class JointRows:
 
 
 def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None) -> JointRows:
-    """The rows of joints that have limits, unless these do not count, and of joints with dry friction; v for biases."""
+    """The rows of joints with limits, if limits count, and of joints with dry friction; biases need v."""
     limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
     if not (limited or rubbing):
         return JointRows(np.zeros((0, robot.nv)))
@@ -101,7 +102,7 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = 
 
 
 def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:
-    """All candidate contacts of pairs at a configuration, open ones included: as many as the pairs count."""
+    """All candidate contacts of the pairs at a configuration, open ones included: `pair.count` for each pair."""
     poses = poses_of_shapes(robot, q, pairs)
     return [
         Touch(pair, contact)
@@ -123,17 +124,17 @@ def step_length(step: Any) -> float:
 def traditional_problem(
     robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Sequence[Pair], *, limits: bool = True
 ) -> tuple[ContactProblem, list[Touch]]:
-    """The contact problem by the mass matrix and its factors. [002, §3.1]
+    """The contact problem from the mass matrix and its factors. [002, §3.1]
 
     Args:
         robot: the robot.
         q, v, tau: its state, and forces at independent joints, held over the step.
         step: h, s.
-        pairs: what may touch, from `pairs_of`.
-        limits: whether joints stop at their limits. Dry friction of joints counts always.
+        pairs: the pairs of shapes that may touch, from `pairs_of`.
+        limits: whether joints stop at their limits. Dry friction of joints always counts.
 
     Returns:
-        The problem, and the contacts that its first blocks belong to; those of joints follow (see `JointRows`).
+        The problem, and the contacts of its first blocks; the blocks of joints follow (see `JointRows`).
     """
     h = step_length(step)
     candidates = touches(robot, q, pairs)
@@ -151,7 +152,7 @@ def recursive_problem(
 ) -> tuple[ContactProblem, list[Touch]]:
     """The contact problem by recursions over clusters, C-EFPA and C-ABA. [002, §3.2]
 
-    Args and returns are those of `traditional_problem`.
+    Arguments and results are those of `traditional_problem`.
     """
     h = step_length(step)
     candidates = touches(robot, q, pairs)
@@ -165,25 +166,25 @@ def recursive_problem(
 def with_joints(
     robot: Robot, q: Any, step: float, A: np.ndarray, J: np.ndarray, joints: JointRows
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A and J of contacts, and of joints behind them: these answer by the factors of H, in linear time for each."""
+    """A and J of contacts with the rows of joints appended; the factors of H give each response in linear time."""
     if not joints.blocks:
         return A, J
-    answer = mass_matrix_solve(damped(robot, step), q, joints.rows)
-    A = np.block([[A, J @ answer.T], [answer @ J.T, joints.rows @ answer.T]])
+    response = mass_matrix_solve(damped(robot, step), q, joints.rows)
+    A = np.block([[A, J @ response.T], [response @ J.T, joints.rows @ response.T]])
     return A, np.vstack([J, joints.rows])
 
 
 def unimpeded(robot: Robot, q: Any, v: Any, tau: Any, step: float) -> np.ndarray:
-    """Velocities after a step without contact, along the axes and on the tangents of loops before it."""
+    """(nv,): velocities after a step without contact, along the axes and on the tangents of loops before it."""
     a = forward_dynamics(damped(robot, step), q, v, tau)
     return np.asarray(v, dtype=float) + step * (a + basis_biases(robot, q, v))
 
 
 def basis_biases(robot: Robot, q: Any, v: Any) -> np.ndarray:
-    """(nv,): what accelerations lack as changes of velocities along the axes and on the tangents of a step's start.
+    """(nv,): added to accelerations, the rates of change of velocities along the axes and loop tangents before a step.
 
-    That is ω × v_c of floating bodies (see `frame_rotation_bias`). In loops without a solution, it is the part of g
-    along them: all their joints have accelerations G v̇ + g, of which a step keeps what the loops allow where it starts.
+    For floating bodies that is ω × v_c (see `frame_rotation_bias`). For loops without a solution, it is the part of g
+    along them: all their joints have accelerations G v̇ + g, of which a step keeps what the loops allow at its start.
     """
     v = np.asarray(v, dtype=float)
     biases, embedding = np.zeros(robot.nv), robot.embedding
@@ -193,8 +194,8 @@ def basis_biases(robot: Robot, q: Any, v: Any) -> np.ndarray:
         _, K, k = embedding.closure.at(p, embedding.velocities(p, v))
         for i in np.flatnonzero(~np.array(embedding.explicit)):
             (rows, entries), columns = embedding.closure.places[i], embedding.closure.loops[i].columns
-            own = embedding.choices[i].rows
-            g[columns] -= np.linalg.pinv(K[entries[own]]) @ k[rows[own]]
+            kept = embedding.choices[i].rows
+            g[columns] -= np.linalg.pinv(K[entries[kept]]) @ k[rows[kept]]
         biases = np.where(np.isin(embedding.v_index, embedding.unsolved_entries), g[embedding.v_index], 0.0)
     for joint in floating(robot):
         biases[robot.v_slice(joint)] = frame_rotation_bias(v[robot.v_slice(joint)], floating_centre(robot, joint))
@@ -202,35 +203,35 @@ def basis_biases(robot: Robot, q: Any, v: Any) -> np.ndarray:
 
 
 def floating(robot: Robot) -> list[str]:
-    """The free joints that no loop binds."""
+    """The free joints that are not part of a loop."""
     free = [joint.name for joint in robot.joints if joint.kind.floats]
     slices = [(name, robot.v_slice(name)) for name in free if name in robot.independent_joints]
-    return [name for name, own in slices if own.stop - own.start == 6]
+    return [name for name, entries in slices if entries.stop - entries.start == 6]
 
 
 def floating_centre(robot: Robot, joint: str) -> np.ndarray:
-    """3: the centre of mass of the link that a free joint carries, in its own frame, m."""
+    """3: the centre of mass of the link that a free joint carries, in the link's frame, m."""
     return centre_of(robot.tree.links[robot.tree.number[joint]])
 
 
 def contact_problem(
     A: np.ndarray, w: np.ndarray, step: float, candidates: Sequence[Touch], joints: JointRows
 ) -> ContactProblem:
-    """The problem of contacts and of joints behind them.
+    """The problem of contacts, followed by joints.
 
     Args:
-        A: (rows, rows), J H⁻¹ Jᵀ; of its two halves, which may differ by rounding, the mean counts.
-        w: (rows,), velocities after the step without contact, to which gaps are added here.
+        A: (rows, rows), J H⁻¹ Jᵀ; symmetrised here, as its halves may differ by rounding.
+        w: (rows,), velocities after the step without contact; gaps are added here.
         step: h, s.
         candidates: the contacts.
-        joints: what joints bring in.
+        joints: the rows of joints.
     """
     b = with_closures(w, candidates, np.array([touch.contact.gap for touch in candidates]) / step, joints.closures)
     return ContactProblem((A + A.T) / 2, b, [*(touch.cone for touch in candidates), *joints.blocks])
 
 
 def with_closures(w: np.ndarray, candidates: Sequence[Touch], gaps: np.ndarray, limits: np.ndarray) -> np.ndarray:
-    """b: velocities without impulses, plus gaps of contacts and ways to joints' limits, over the step. [002, eq. 4a]"""
+    """b: velocities without impulses, plus gaps and distances to joint limits, over the step. [002, eq. 4a]"""
     b = w.copy()
     b[first_rows(candidates)] += gaps
     b[len(b) - len(limits) :] += limits
@@ -238,8 +239,13 @@ def with_closures(w: np.ndarray, candidates: Sequence[Touch], gaps: np.ndarray, 
 
 
 def first_rows(candidates: Sequence[Touch]) -> np.ndarray:
-    """(contacts,), the rows of the contacts' normals; those of friction follow each."""
+    """(contacts,): the row of each contact's normal; the contact's rows of friction follow it."""
     return np.cumsum([0, *(touch.cone.size for touch in candidates)])[:-1]
+
+
+def normal_and_tangents(values: np.ndarray, candidates: Sequence[Touch]) -> np.ndarray:
+    """(contacts, 3): the entries of the contacts' normals and tangents, from values of all rows."""
+    return values[first_rows(candidates)[:, None] + np.arange(3)]
 
 
 def _bodies(pairs: Sequence[Pair]) -> list[str]:
@@ -247,23 +253,28 @@ def _bodies(pairs: Sequence[Pair]) -> list[str]:
 
 
 def poses_of_shapes(robot: Robot, q: Any, pairs: Sequence[Pair]) -> dict[str, Transform]:
-    """From the world to each body that may touch."""
+    """The transform from the world to each body that may touch."""
     poses = dict(zip(robot.bodies, body_poses(robot, q), strict=True))
-    own = {body: poses.get(body, np.eye(4)) for body in _bodies(pairs)}  # the ground is none of the bodies
-    return {body: Transform(T[:3, :3].T, T[:3, 3]) for body, T in own.items()}
+    matrices = {body: poses.get(body, np.eye(4)) for body in _bodies(pairs)}  # the ground is none of the bodies
+    return {body: Transform(T[:3, :3].T, T[:3, 3]) for body, T in matrices.items()}
 
 
 def contact_rows(robot: Robot, q: Any, candidates: Sequence[Touch]) -> np.ndarray:
-    """J: how fast the first shape's point moves against the second's, along normal and tangents, by unit of v.
+    """J of contacts: velocities of the first shape relative to the second, along normal and tangents, per v.
 
-    Further rows of contacts that resist turning: how fast the first shape turns against the second about these axes.
+    Contacts with spin or rolling friction have further rows: the angular velocity of the first shape relative to the
+    second about these axes.
     """
     P, bodies = rows_by_body(robot, q, candidates)
     return P @ body_jacobians(robot, q, bodies)
 
 
 def rows_by_body(robot: Robot, q: Any, candidates: Sequence[Touch]) -> tuple[np.ndarray, list[str]]:
-    """The rows of contacts by motions of bodies, six columns each in the body's own frame, and those that move."""
+    """The rows of contacts as functions of the bodies' velocities, and the names of the bodies that move.
+
+    Returns:
+        (rows, 6 × bodies), with six columns for each body, in the body's own frame; and the bodies.
+    """
     poses = poses_of_shapes(robot, q, [touch.pair for touch in candidates])
     bodies = [body for body in poses if robot.tree.place[body][0]]
     P = np.zeros((sum(touch.cone.size for touch in candidates), 6 * len(bodies)))
@@ -277,5 +288,5 @@ def rows_by_body(robot: Robot, q: Any, candidates: Sequence[Touch]) -> tuple[np.
 
 
 def body_jacobians(robot: Robot, q: Any, bodies: Sequence[str]) -> np.ndarray:
-    """The motions of bodies by unit of v, six rows each."""
+    """(6 × bodies, nv): the spatial velocities of bodies per v, each in the body's own frame."""
     return np.vstack([np.zeros((0, robot.nv)), *(frame_jacobian(robot, q, body) for body in bodies)])

@@ -1,4 +1,4 @@
-"""Impacts that rebound, in NumPy and on whole matrices: the reference for impact.py; restitution.py has the laws."""
+"""Impacts that rebound, in NumPy with whole matrices: the reference for step/impact.py; restitution.py has the laws."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from coupler.contact.formulations import Touch, first_rows
-from coupler.contact.problem import Block, ContactProblem, Solution, Unilateral
+from coupler.contact.problem import Block, ContactProblem, Unilateral
 from coupler.contact.restitution import (
     RESTING_SPEED,
     Restitution,
@@ -18,7 +18,8 @@ from coupler.contact.restitution import (
     impact_impulse,
     takes_part,
 )
-from coupler.contact.step.impact import MOST_ROUNDS
+from coupler.contact.solution import Solution
+from coupler.contact.step.impact_kernels import MOST_ROUNDS
 
 _INELASTIC = Restitution(0.0)
 
@@ -27,12 +28,12 @@ class ImpactRounds:
     """The impacts at the end of a step.
 
     Args:
-        problem: of the step, without the gaps in b: all rows at the level of velocities.
-        closed: its solution with the gaps, which has closed them.
-        contacts: those of its first rows.
+        problem: the problem of the step, without gaps in b: all rows at velocity level.
+        closed: the solution of the problem with gaps, which has closed them.
+        contacts: the contacts of the first rows.
         approach: (rows,), velocities before the step, m/s.
         closures: (contacts,), gaps as they count, over the step, m/s.
-        lag: steps by which velocities are behind positions.
+        lag: the number of steps by which velocities are behind positions.
     """
 
     def __init__(
@@ -52,19 +53,19 @@ class ImpactRounds:
         self._held = self._rows_of_joints(closed)
 
     def total(self, solve: Callable[[ContactProblem], Solution]) -> np.ndarray | None:
-        """(rows,), the impulses of all rounds; None if nothing comes as an impact."""
-        problem, given, settles = self._problem, np.zeros(len(self._problem.b)), False
+        """(rows,): the impulses of all rounds; None if no contact approaches fast enough for an impact."""
+        problem, impulses, settles = self._problem, np.zeros(len(self._problem.b)), False
         for number in range(MOST_ROUNDS):
-            came = problem.A @ given + problem.b
-            hit = any(self._hits(k, came) for k in self._pressed)
+            before = problem.A @ impulses + problem.b
+            hit = any(self._hits(k, before) for k in self._pressed)
             if number == 0 and not hit:
                 return None
-            if settles or not any(came[self._first[k]] < -RESTING_SPEED for k in self._pressed):
+            if settles or not any(before[self._first[k]] < -RESTING_SPEED for k in self._pressed):
                 break
             settles = not hit or number == MOST_ROUNDS - 1
-            after, e = self._round(solve, given, came, number == 0, settles)
-            given = self._without_gain(given, came, after, e)
-        return given
+            after, e = self._round(solve, impulses, before, number == 0, settles)
+            impulses = self._without_gain(impulses, before, after, e)
+        return impulses
 
     def _round(
         self,
@@ -74,16 +75,16 @@ class ImpactRounds:
         first: bool,
         settles: bool,
     ) -> tuple[np.ndarray, dict[int, np.ndarray]]:
-        """All impulses after one more round, and e of contacts in it; impulses of joints are solved for anew."""
+        """All impulses after one more round, and e of the contacts in it; impulses of joints are solved for again."""
         blocks, starts = self._problem.blocks, self._problem.starts
-        own = [k for k in self._pressed if takes_part(self._laws[k].elastic, came[self._first[k]], settles)]
-        e = {k: self._coefficients(k, came, first) if not settles and self._hits(k, came) else np.zeros(3) for k in own}
-        taken = [*own, *self._held]
+        hit = [k for k in self._pressed if takes_part(self._laws[k].elastic, came[self._first[k]], settles)]
+        e = {k: self._coefficients(k, came, first) if not settles and self._hits(k, came) else np.zeros(3) for k in hit}
+        taken = [*hit, *self._held]
         rows = np.concatenate([np.arange(starts[k], starts[k + 1]) for k in taken])
         before = given.copy()
         before[starts[len(self._contacts)] :] = 0.0
         b = self._problem.A @ before + self._problem.b
-        for k in own:
+        for k in hit:
             if self._laws[k].form == "velocity":
                 b[self._first[k] :][:3] += e[k] * came[self._first[k] :][:3]
         part = ContactProblem(self._problem.A[np.ix_(rows, rows)], b[rows], [blocks[k] for k in taken])
@@ -101,7 +102,7 @@ class ImpactRounds:
     def _without_gain(
         self, given: np.ndarray, came: np.ndarray, after: np.ndarray, e: dict[int, np.ndarray]
     ) -> np.ndarray:
-        """The impulses after a round, of which contacts do no more than what feeds no energy."""
+        """The impulses after a round, scaled down where contacts would otherwise feed energy into the robot."""
         w, parts = self._problem.A @ after + self._problem.b, np.zeros(3)
         cones = {k: np.arange(*self._problem.starts[k : k + 2]) for k in self._pressed}
         for k, rows in cones.items():

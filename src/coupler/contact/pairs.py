@@ -1,10 +1,10 @@
-"""Which shapes of a robot may touch: a fixed list, made once.
+"""The fixed list of pairs of a robot's shapes that may touch.
 
-Shapes of bodies that are welded together, and of bodies that a joint connects, do not touch: they overlap where the
-joint is. The ground is an exception, on which a robot stands. Nor do bodies touch that the robot excludes. Otherwise
-two shapes may touch if a bit of the one's group is among those that the other meets. Pairs of shapes that the robot
-lists may touch in any case. Contact points touch what is on the ground. Meshes touch with their hulls. A shape without
-a name goes by that of its body.
+Shapes of bodies that are welded together, or that a joint connects, do not touch: they overlap at the joint. The
+ground, on which a robot stands, is an exception. Nor do bodies touch that the robot excludes. Otherwise two shapes may
+touch if the group of one and the `meets` mask of the other have a bit in common. Pairs that the robot lists in
+`contact_pairs` may touch in any case. Contact points touch shapes on the ground. Meshes are replaced by their hulls. A
+shape without a name is called after its body.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from coupler.spatial import Transform
 Rebounding = Restitution | Mapping[str, Restitution] | None  # of all contacts, or by patterns of names
 Turning = float | Mapping[str, float] | None  # m, likewise
 
-FRICTION = 1.0  # of a pair of which neither shape says it, as in MuJoCo
+FRICTION = 1.0  # of pairs in which neither shape gives a coefficient, as in MuJoCo
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,11 +41,11 @@ class Pair:
     Attributes:
         one, other: the shapes; the ground is always the second.
         friction: the coefficient of their contacts: that of the shape with the higher priority, or the larger one.
-        count: how many candidate contacts they have.
+        count: the number of their candidate contacts.
         restitution: how their contacts rebound; None if they do not.
-        torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
-        rolling: the same against turning about the tangents.
-        listed: whether it is one of the robot's `contact_pairs`, with a friction of its own.
+        torsion: friction against spin about the normal: the largest moment over the normal force, m; None for none.
+        rolling: friction against rotation about the tangents, likewise.
+        listed: whether it is one of the robot's `contact_pairs`, with its own friction.
     """
 
     one: Shape
@@ -64,11 +64,11 @@ class Pair:
 
     @property
     def name(self) -> str:
-        """Both of its shapes."""
+        """The names of both shapes."""
         return f"{self.one.name} on {self.other.name}"
 
     def matches(self, pattern: str) -> bool:
-        """Whether a pattern such as "*foot*" fits the pair's name, or that of one of its shapes."""
+        """Whether a pattern such as "*foot*" matches the pair's name, or that of one of its shapes."""
         return any(fnmatchcase(name, pattern) for name in (self.one.name, self.other.name, self.name))
 
 
@@ -79,33 +79,34 @@ def pairs_of(
     torsion: Turning = None,
     rolling: Turning = None,
 ) -> list[Pair]:
-    """The pairs of shapes of a robot that may touch, in the order of its shapes, contact points last.
+    """The pairs of a robot's shapes that may touch, in the order of its shapes, contact points last.
 
     Args:
         robot: the robot.
-        friction: the coefficient of pairs of which neither shape says it.
-        restitution: how all contacts rebound; as their shapes say, if None. Or how some do, by patterns such as
-            "*ball*" and "*ball* on floor", of which the first counts that fits a pair.
-        torsion: how all contacts resist spin about their normals: the largest moment over the normal force, m; as their
-            shapes say, if None. Or how some do, by patterns.
-        rolling: the same about their tangents: how they resist rolling.
+        friction: the coefficient of pairs in which neither shape gives one.
+        restitution: how all contacts rebound; None leaves it to their shapes. Or a mapping from patterns such as
+            "*ball*" and "*ball* on floor" to laws; the first pattern that matches a pair counts.
+        torsion: how all contacts resist spin about their normals: the largest moment over the normal force, m; None
+            leaves it to their shapes. Or a mapping from patterns.
+        rolling: how they resist rolling, rotation about their tangents, likewise.
     """
     friction = float(numbers("friction", friction, (), least=0.0))
-    apart, listed = _Apart(robot), {frozenset((own.first, own.second)): own for own in robot.contact_pairs}
+    connections = _Connections(robot)
+    listed = {frozenset((pair.first, pair.second)): pair for pair in robot.contact_pairs}
     paired = {name for names in listed for name in names}
     shapes = _named(shape for shape in with_hulls(robot).shapes if shape.touches or _touches_by(shape, paired))
-    found = [
+    touching = [
         (a, b)
         for a, b in combinations(shapes, 2)
-        if (apart(a.body, b.body) and _meet(a, b))
-        or (frozenset((a.name, b.name)) in listed and not apart.welded(a.body, b.body))
+        if (connections.allow(a.body, b.body) and _groups_match(a, b))
+        or (frozenset((a.name, b.name)) in listed and not connections.weld(a.body, b.body))
     ]
-    ground = [shape for shape in shapes if apart.link(shape.body) == 0]
+    ground = [shape for shape in shapes if connections.link(shape.body) == 0]
     for body in robot.bodies.values():
         for name, point in body.contacts.items():
             at = Shape(name, body.name, Point(), Transform.translation(point))
-            found += [(at, shape) for shape in ground if apart(body.name, shape.body)]
-    ordered = [(b, a) if apart.link(a.body) == 0 else (a, b) for a, b in found]
+            touching += [(at, shape) for shape in ground if connections.allow(body.name, shape.body)]
+    ordered = [(b, a) if connections.link(a.body) == 0 else (a, b) for a, b in touching]
     pairs = [_as_shapes_rub(a, b, friction) for a, b in ordered]
     pairs = [_as_listed(pair, listed.get(frozenset((pair.one.name, pair.other.name)))) for pair in pairs]
     pairs = [_as_shapes_rebound(pair) for pair in _with(pairs, "restitution", _laws(restitution))]
@@ -115,19 +116,19 @@ def pairs_of(
 
 
 def _unless_zero(arm: Any) -> Any:
-    """An arm of friction, which may be a node; None for one that is zero: it needs no rows."""
+    """An arm of friction, which may be a node; None if it is zero, because it then needs no rows."""
     return arm if arm is not None and may_differ(arm) else None
 
 
 def _named(shapes: Iterable[Shape]) -> list[Shape]:
-    """Shapes of which those without a name are called after their bodies, with a number from the second on."""
-    found, count = list[Shape](), dict[str, int]()
+    """Shapes with names: those without are called after their bodies, with a number from the second one on."""
+    named, count = list[Shape](), dict[str, int]()
     for shape in shapes:
         if not shape.name:
             count[shape.body] = number = count.get(shape.body, 0) + 1
             shape = replace(shape, name=shape.body if number == 1 else f"{shape.body} {number}")
-        found.append(shape)
-    return found
+        named.append(shape)
+    return named
 
 
 def _laws(restitution: Any) -> dict[str, Restitution]:
@@ -143,34 +144,36 @@ def _arms(name: str, given: Any) -> dict[str, float]:
 
 
 def _by_pattern(given: Any) -> dict[str, Any]:
-    """What holds for all pairs, or for some, by patterns of names."""
+    """Values by patterns of pairs' names; a single value holds for all pairs."""
     if isinstance(given, Mapping):
         return dict(given)
     return {} if given is None else {"*": given}
 
 
 def _with(pairs: list[Pair], name: str, by_pattern: Mapping[str, Any]) -> list[Pair]:
-    """Pairs with an attribute of the first pattern that fits them."""
+    """The pairs, with an attribute set to the value of the first pattern that matches them."""
     for pattern in by_pattern:
         if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
             raise ModelError(f"{name}: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
-    found = [[value for pattern, value in by_pattern.items() if pair.matches(pattern)] for pair in pairs]
-    for pair, own in zip(pairs, found, strict=True):
-        if own and not all(is_known(getattr(owner, name)) for owner in (pair, pair.one, pair.other)):
+    matching = [[value for pattern, value in by_pattern.items() if pair.matches(pattern)] for pair in pairs]
+    for pair, values in zip(pairs, matching, strict=True):
+        if values and not all(is_known(getattr(owner, name)) for owner in (pair, pair.one, pair.other)):
             raise ModelError(
-                f"{name}: that of {pair.name!r} is given as an option and as a parameter, which would not count; leave "
-                "one of them out"
+                f"{name}: that of {pair.name!r} is given both as an option and as a parameter, which the option would "
+                "override; leave one of them out"
             )
-    return [replace(pair, **{name: own[0]}) if own else pair for pair, own in zip(pairs, found, strict=True)]
+    return [
+        replace(pair, **{name: values[0]}) if values else pair for pair, values in zip(pairs, matching, strict=True)
+    ]
 
 
 def known_names(pairs: Sequence[Pair]) -> str:
-    """What patterns of names can fit, in words."""
+    """The names that patterns can match, for messages."""
     return listed(dict.fromkeys(name for pair in pairs for name in (pair.one.name, pair.other.name))) or "none"
 
 
-class _Apart:
-    """Whether bodies can touch at all, by what connects them."""
+class _Connections:
+    """What connects the bodies of a robot, and so keeps them from touching."""
 
     def __init__(self, robot: Robot) -> None:
         self._place = robot.tree.place
@@ -183,35 +186,36 @@ class _Apart:
         """The number of a body's link; the ground's is 0."""
         return self._place[body][0]
 
-    def welded(self, a: str, b: str) -> bool:
+    def weld(self, a: str, b: str) -> bool:
         """Whether two bodies are one link."""
         return self.link(a) == self.link(b)
 
-    def __call__(self, a: str, b: str) -> bool:
+    def allow(self, a: str, b: str) -> bool:
+        """Whether two bodies may touch."""
         one, other = self.link(a), self.link(b)
-        if self.welded(a, b) or frozenset((a, b)) in self._excluded:
+        if self.weld(a, b) or frozenset((a, b)) in self._excluded:
             return False
         return 0 in (one, other) or frozenset((one, other)) not in self._joined
 
 
-def _meet(a: Shape, b: Shape) -> bool:
+def _groups_match(a: Shape, b: Shape) -> bool:
     return bool(a.group & b.meets or b.group & a.meets)
 
 
 def _touches_by(shape: Shape, paired: Collection[str]) -> bool:
-    """Whether a shape touches only because the robot lists it; meshes do with their hulls."""
+    """Whether a shape touches only because the robot lists it; listed meshes touch with their hulls instead."""
     return shape.name in paired and not isinstance(shape.geometry, Mesh)
 
 
-def _as_listed(pair: Pair, own: ContactPair | None) -> Pair:
-    """A pair with the friction that the robot lists for it."""
-    if own is None or isinstance(pair.one.geometry, Point):
+def _as_listed(pair: Pair, entry: ContactPair | None) -> Pair:
+    """The pair with the friction that the robot lists for it, if it does."""
+    if entry is None or isinstance(pair.one.geometry, Point):
         return pair
-    return replace(pair, friction=own.friction, torsion=own.torsion, rolling=own.rolling, listed=True)
+    return replace(pair, friction=entry.friction, torsion=entry.torsion, rolling=entry.rolling, listed=True)
 
 
 def _as_shapes_rebound(pair: Pair) -> Pair:
-    """A pair that no option names rebounds as the one of its shapes that does so more."""
+    """The pair with the larger restitution of its shapes, unless an option has set it."""
     given = [shape.restitution for shape in (pair.one, pair.other) if shape.restitution is not None]
     if pair.restitution is not None or not given:
         return pair
@@ -219,7 +223,7 @@ def _as_shapes_rebound(pair: Pair) -> Pair:
 
 
 def _as_shapes_rub(a: Shape, b: Shape, friction: float) -> Pair:
-    """A pair with the friction of its shapes. Spin and rolling are resisted if a shape of the higher priority does."""
+    """The pair with the friction of its shapes; torsion and rolling are those of the shapes of higher priority."""
     first = max(a.priority, b.priority)
     leading = [shape for shape in (a, b) if shape.priority == first]
     torsion, rolling = (

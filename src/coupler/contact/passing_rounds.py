@@ -1,4 +1,4 @@
-"""Which contacts act in a step, in NumPy and on whole matrices: the reference for passing_program.py."""
+"""Which contacts act in a step, in NumPy with whole matrices: the reference for step/passing_program.py."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from coupler.contact.passing import (
     slop,
     too_fast,
 )
-from coupler.contact.problem import ContactProblem, Solution, Status
+from coupler.contact.problem import ContactProblem
+from coupler.contact.solution import Solution, Status
 from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import frame_jacobian
 from coupler.model import Robot, Shape
@@ -35,19 +36,14 @@ _ROUNDS = 30
 Solve = Callable[..., Solution]
 
 
-def may_pass(touch: Touch) -> bool:
-    """Whether the shapes of a contact may pass each other."""
-    return can_pass(touch.pair)
-
-
 class PassingRounds:
-    """The contact problem of a step in which some shapes may pass each other, and its solution.
+    """The contact problem of a step in which shapes may pass each other, and its solution.
 
     Attributes:
-        touches: the candidate contacts; those that act as they are where their shapes meet.
-        rows: (rows, nv), J of all rows, with theirs.
-        closures: (contacts,), gaps over the step, m/s, with theirs.
-        problem: the problem, with theirs.
+        touches: the candidate contacts; acting ones are moved to where their shapes meet.
+        rows: (rows, nv), J of all rows, with those of moved contacts.
+        closures: (contacts,), gaps over the step, m/s, with those of moved contacts.
+        problem: the problem, with the moved contacts.
         active: the blocks that take part in it.
     """
 
@@ -61,21 +57,28 @@ class PassingRounds:
         rows: np.ndarray,
         closures: np.ndarray,
     ) -> None:
-        """Args: the robot and its configuration, velocities after a step without contact, h, and see above."""
+        """Finds the contacts whose shapes may pass each other.
+
+        Args:
+            robot, q: the robot and its configuration.
+            free: (nv,), velocities after the step without contact.
+            step: h, s.
+            touches, rows, closures: as before the step; see the attributes.
+        """
         self._robot, self._q, self._free, self._step = robot, q, free, step
         self.touches, self.rows, self.closures = list(touches), rows.copy(), closures.copy()
         self._first, self._poses = first_rows(touches), poses_of_shapes(robot, q, [touch.pair for touch in touches])
-        self._doubtful = [k for k, touch in enumerate(touches) if may_pass(touch)]
+        self._doubtful = [k for k, touch in enumerate(touches) if can_pass(touch.pair)]
         self._near = [touch.contact.gap <= slop(step) for touch in touches]
 
     def solve(self, problem: ContactProblem, solve: Solve, start: np.ndarray | None, tolerance: float) -> Solution:
-        """Impulses of all rows.
+        """The impulses of all rows.
 
         Args:
-            problem: of all contacts, as they are before the step.
-            solve: solves a part of it.
-            start: impulses of the step before; None takes all that touches as pressed in it.
-            tolerance: by how much contacts may break their laws, m/s.
+            problem: the problem of all contacts, as they are before the step.
+            solve: solves a part of the problem.
+            start: impulses of the previous step; if None, contacts that touch count as pressed in it.
+            tolerance: by how much contacts may violate their laws, m/s.
         """
         H, joints = damped(self._robot, self._step), problem.b - self.rows @ self._free
         pressed = self._near if start is None else [start[i] > 0.0 for i in self._first]
@@ -90,8 +93,8 @@ class PassingRounds:
             if moved := [k for k in waiting if not self._near[k]]:
                 b = self.rows @ self._free + joints
                 for k in moved:
-                    own = slice(self._first[k], self._first[k] + 3)
-                    b[own] = self.rows[own] @ self._free
+                    rows = slice(self._first[k], self._first[k] + 3)
+                    b[rows] = self.rows[rows] @ self._free
                     b[self._first[k]] += self.closures[k]
                 joints = b - self.rows @ self._free
                 answer = mass_matrix_solve(H, self._q, self.rows)
@@ -110,7 +113,7 @@ class PassingRounds:
         return [k for k in self._doubtful if k not in active and w[self._first[k]] < -tolerance]
 
     def _too_fast(self, v: np.ndarray) -> list[int]:
-        """Contacts with height fields of which more than what is seen may come near within the step."""
+        """Contacts with height fields whose shapes may leave the searched ground within the step."""
         too_fast_ones = []
         for k in self._doubtful:
             forms = (pair := self.touches[k].pair).one.geometry, pair.other.geometry
@@ -120,14 +123,14 @@ class PassingRounds:
         return too_fast_ones
 
     def _with_others_listed_anew(self, waiting: Sequence[int], active: Sequence[int]) -> list[int]:
-        """Contacts that wait, and the others of their pairs where contacts on the way are no fixed list."""
+        """Waiting contacts, and the others of their pairs if the contacts of the pair are not a fixed list."""
         forms = [((pair := self.touches[k].pair), pair.one.geometry, pair.other.geometry) for k in waiting]
         asked = [pair for pair, *both in forms if on_field(*both) or is_searched(*both)]
         others = [k for k in self._doubtful if k not in active and any(self.touches[k].pair is pair for pair in asked)]
         return sorted({*waiting, *others})
 
     def _meets(self, k: int, v: np.ndarray) -> bool:
-        """Whether the shapes of a contact meet within the step; if it was open, it is then that of where they do."""
+        """Whether the shapes of a contact meet within the step; if it was open, it is moved to where they meet."""
         pair = self.touches[k].pair
         one, other = (self._shift(shape, v) for shape in (pair.one, pair.other))
         t, meeting, contacts = 0.0, True, list[Contact]()
@@ -150,25 +153,25 @@ class PassingRounds:
     def _move(self, k: int, contact: Contact, t: float, v: np.ndarray, shifts: tuple[Shift, Shift]) -> None:
         pair = self.touches[k].pair
         rows = pair.cone.size
-        own = np.zeros((rows, self._robot.nv))
+        J_contact = np.zeros((rows, self._robot.nv))
         for shape, shift, sign in zip((pair.one, pair.other), shifts, (1.0, -1.0), strict=True):
             if shift.linear is not None:
                 at = replace(contact, point=contact.point - t * shift.velocity(t, contact.point))
                 J = frame_jacobian(self._robot, self._q, shape.body)
-                own += sign * forces_on(self._poses[shape.body], at, rows).T @ J
-        i, gap = self._first[k], float(contact.gap - t * own[0] @ v)
-        self.rows[i : i + rows], self.closures[k] = own, gap / self._step
+                J_contact += sign * forces_on(self._poses[shape.body], at, rows).T @ J
+        i, gap = self._first[k], float(contact.gap - t * J_contact[0] @ v)
+        self.rows[i : i + rows], self.closures[k] = J_contact, gap / self._step
         self.touches[k] = Touch(pair, replace(contact, gap=gap))
 
     def _shift(self, shape: Shape, v: np.ndarray) -> Shift:
         if not self._robot.tree.place[shape.body][0]:
             return Shift(shape.geometry, shape.at @ self._poses[shape.body])
-        own: Any = frame_jacobian(self._robot, self._q, shape.body) @ v
-        return Shift.on_link(shape.geometry, shape.at, self._poses[shape.body], own)
+        velocity: Any = frame_jacobian(self._robot, self._q, shape.body) @ v
+        return Shift.on_link(shape.geometry, shape.at, self._poses[shape.body], velocity)
 
 
 def solved_part(problem: ContactProblem, active: Sequence[int], solve: Solve, start: np.ndarray | None) -> Solution:
-    """The solution of a problem of which some blocks take no part."""
+    """The solution of a problem with only the active blocks; the others have no impulses."""
     impulses, starts = np.zeros(len(problem.b)), problem.starts
     if len(active) == len(problem.blocks):
         return solve(problem, start=start)

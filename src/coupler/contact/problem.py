@@ -1,19 +1,18 @@
 """The contact problem of one time step.
 
-After a step of length h, the relative velocities at the rows of all contacts, limits and constraints are
+After a step of length h, the relative velocities in the rows of all contacts, limits and constraints are
 
     w = A λ + b,
 
-with λ the impulses over the step (N s), A = J M⁻¹ Jᵀ the inverse operational-space inertia (1/kg), symmetric and
-positive semidefinite, and b the velocities that there would be without impulses (m/s). A gap g enters the normal's
-entry of b as g/h [002, eq. 4a]. Each block of rows has a law that relates its part of w to its part of λ.
+where λ are the impulses over the step (N s), A = J M⁻¹ Jᵀ the inverse operational-space inertia (1/kg), symmetric and
+positive semidefinite, and b the velocities without impulses (m/s). A gap g enters the normal's entry of b as g/h [002,
+eq. 4a]. Each block of rows has a law that relates its part of w to its part of λ.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import Enum
 from math import inf
 from typing import Any
 
@@ -21,23 +20,28 @@ import numpy as np
 
 from coupler.contact.laws import discs, larger_eigenvalue, row_count
 from coupler.forks import cached_property
+from coupler.grouping import grouped
 from coupler.model.errors import ModelError
 
-_ROUNDING = 1e-9  # of A's largest diagonal entry: by less, A may fail to be symmetric and semidefinite
-_NEGATIVE = 1e-12  # likewise: a diagonal entry below −this is an error; above it, a zero with rounding
-_IMMOBILE = 1e-14  # of the largest mobility: rows below are moved by nothing but rounding
-_UNBOUNDED = 1e8  # impulses so many times as large as b calls for count as infinite
-_ZERO_VELOCITY = 1e-12  # of b: what counts as no velocity in a proof
+_ROUNDING = 1e-9  # of A's largest diagonal entry: by how much A may fail to be symmetric and semidefinite
+_NEGATIVE = 1e-12  # likewise: a diagonal entry below −this is an error; between that and zero, it is rounding
+_IMMOBILE = 1e-14  # of the largest mobility: rows with less are moved by rounding alone
+_UNBOUNDED = 1e8  # impulses this many times as large as b calls for count as infinite
+_ZERO_VELOCITY = 1e-12  # of b: what counts as no velocity in a proof of infeasibility
 
 
 @dataclass(frozen=True)
 class Cone:
-    """A contact with Coulomb friction: rows of the normal n, two tangents t, and of how it turns.
+    """A contact with Coulomb friction: rows of the normal n, two tangents t, and perhaps of rotation.
 
-    0 ≤ w_n ⊥ λ_n ≥ 0, and λ_t dissipates most among |λ_t| ≤ µ λ_n: it opposes w_t and is at its bound if w_t ≠ 0.
-    With torsion, a row of the spin s about n has a bound of its own, |λ_s| ≤ torsion · λ_n, which λ_s reaches, against
-    w_s, if w_s ≠ 0. With rolling friction, so do two rows of the turning r about the tangents, |λ_r| ≤ rolling · λ_n;
-    then there is a row of the spin, too. `friction` is µ; `torsion` and `rolling` are in metres.
+    0 ≤ w_n ⊥ λ_n ≥ 0, and λ_t dissipates most among |λ_t| ≤ µ λ_n: it opposes w_t and is at its bound if w_t ≠ 0. With
+    torsion, the row of the spin s about n has a bound of its own, |λ_s| ≤ torsion · λ_n, which λ_s reaches, opposing
+    w_s, if w_s ≠ 0. With rolling friction, so do the two rows of the rotation r about the tangents, |λ_r| ≤ rolling ·
+    λ_n; there is then a row of spin, too.
+
+    Attributes:
+        friction: µ.
+        torsion, rolling: m; None for no such rows.
     """
 
     friction: float
@@ -46,14 +50,14 @@ class Cone:
 
     @property
     def coefficients(self) -> tuple[float, ...]:
-        """Of each disc of friction; see laws.py."""
+        """The coefficient of each disc of friction; see laws.py."""
         if self.rolling is not None:
             return self.friction, 0.0 if self.torsion is None else self.torsion, self.rolling
         return (self.friction,) if self.torsion is None else (self.friction, self.torsion)
 
     @property
     def size(self) -> int:
-        """How many rows it has."""
+        """The number of rows."""
         return row_count(self.coefficients)
 
 
@@ -68,7 +72,7 @@ class Unilateral:
 class Bounded:
     """Dry friction of a joint: lower ≤ λ ≤ upper; w = 0 between the bounds, w ≥ 0 at the lower, w ≤ 0 at the upper.
 
-    So λ opposes w. The bounds are impulses, the step's length times the joint's friction; they may be infinite.
+    So λ opposes w. The bounds are impulses, the length of the step times the joint's friction; they may be infinite.
     """
 
     lower: float
@@ -88,12 +92,12 @@ Block = Cone | Unilateral | Bounded | Bilateral
 
 @dataclass(frozen=True, eq=False)
 class Cones:
-    """Cones of a problem with the same rows, as arrays that the functions of laws.py take.
+    """Cones of a problem with equally many rows, as arrays for the functions of laws.py.
 
     Attributes:
-        rows: (3, m), the rows of m normals, first and second tangents; (4, m), with those of spins; or (6, m), with
+        rows: (3, m), the rows of m normals, first and second tangents; (4, m), with those of spin; or (6, m), with
             those of rolling.
-        friction: (m,) of each disc, the coefficients.
+        friction: for each disc its coefficients, (m,).
     """
 
     rows: np.ndarray
@@ -101,18 +105,18 @@ class Cones:
 
     @classmethod
     def of(cls, starts: Sequence[int], cones: Sequence[Cone]) -> Cones:
-        """Args: the first row of each cone, and the cones."""
+        """The cones that start at these rows."""
         friction = zip(*(cone.coefficients for cone in cones), strict=True)
         rows = np.array(starts) + np.arange(cones[0].size)[:, None]
-        return cls(rows, tuple(np.array(own, float) for own in friction))
+        return cls(rows, tuple(np.array(coefficients, float) for coefficients in friction))
 
     @property
     def discs(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Of each disc the coefficients, (m,), and the rows, (1 or 2, m)."""
-        return [(size, self.rows[own]) for size, own in discs(self.friction)]
+        """For each disc its coefficients, (m,), and its rows, (1 or 2, m)."""
+        return [(coefficients, self.rows[rows]) for coefficients, rows in discs(self.friction)]
 
     def by_disc(self, values: np.ndarray) -> list[np.ndarray]:
-        """Of values by rows of the problem, those of the normals and of each disc, whose rows are alike."""
+        """Values of the normals and of each disc, from those of all rows; both rows of a disc have the same one."""
         return [values[self.rows[0]], *(values[rows[0]] for _, rows in self.discs)]
 
 
@@ -121,9 +125,12 @@ class ContactProblem:
     """w = A λ + b under the laws of blocks, whose rows follow each other in order.
 
     Args:
-        A: (n, n), symmetric positive semidefinite, 1/kg (of spin rows: per kg m², and so on).
+        A: (n, n), symmetric positive semidefinite, 1/kg; 1/(kg m²) for rows of spin and rolling.
         b: (n,), m/s.
-        blocks: n rows in all.
+        blocks: the laws, with n rows in total.
+
+    Attributes:
+        starts: the first row of each block, and n.
 
     Raises:
         ModelError: for a wrong shape or size, a NaN, an A that cannot be semidefinite, or a meaningless block.
@@ -132,7 +139,7 @@ class ContactProblem:
     A: np.ndarray
     b: np.ndarray
     blocks: Sequence[Block]
-    starts: tuple[int, ...] = field(init=False, repr=False)  # first row of each block, and n
+    starts: tuple[int, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
@@ -145,13 +152,13 @@ class ContactProblem:
         put(self, "b", _array("b", self.b, (n,)))
         self._check()
         put(self, "A", 0.5 * (self.A + self.A.T))
-        np.fill_diagonal(self.A, np.maximum(self.A.diagonal(), 0.0))  # rows that nothing moves, by rounding
+        np.fill_diagonal(self.A, np.maximum(self.A.diagonal(), 0.0))  # rounding makes some immobile rows negative
 
     def _check(self) -> None:
         A, b = self.A, self.b
         bad = ~np.isfinite(b) | ~np.isfinite(A).all(axis=1)
         if bad.any():
-            raise ModelError(f"contact problem: {self.name(bad.argmax())}: A and b must be finite, and are not")
+            raise ModelError(f"contact problem: {self.name(bad.argmax())}: A and b must be finite")
         diagonal = A.diagonal()
         largest = diagonal.max(initial=0.0)
         slack = _ROUNDING * largest
@@ -193,14 +200,14 @@ class ContactProblem:
 
     @cached_property
     def cones(self) -> list[Cones]:
-        """The cones, those with the same rows together."""
-        cones = [(i, x) for i, x in zip(self.starts, self.blocks, strict=False) if isinstance(x, Cone)]
-        alike = [[(i, x) for i, x in cones if x.size == size] for size in sorted({x.size for _, x in cones})]
-        return [Cones.of(*zip(*own, strict=True)) for own in alike if own]
+        """The cones, grouped by their number of rows."""
+        cones = [(i, cone) for i, cone in zip(self.starts, self.blocks, strict=False) if isinstance(cone, Cone)]
+        by_size = grouped(cones, lambda cone: cone[1].size)
+        return [Cones.of(*zip(*by_size[size], strict=True)) for size in sorted(by_size)]
 
     @cached_property
     def frictional(self) -> np.ndarray:
-        """Whether each row is one of friction, (n,) of bool."""
+        """(n,) of bool: whether each row is one of friction."""
         which = np.zeros(len(self.b), bool)
         for cones in self.cones:
             which[cones.rows[1:]] = True
@@ -208,7 +215,7 @@ class ContactProblem:
 
     @cached_property
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
-        """The least and the largest impulse of each row, (n,) each; rows of friction, which λ_n bounds, are free."""
+        """The least and the largest impulse of each row, (n,) each; rows of friction are unbounded here."""
         pairs = []
         for block in self.blocks:
             match block:
@@ -225,9 +232,9 @@ class ContactProblem:
 
     @cached_property
     def mobilities(self) -> np.ndarray:
-        """The mobility of each row, 1/kg: A_ii, of both rows of a disc the larger eigenvalue of their block.
+        """(n,): the mobility of each row, 1/kg: A_ii; for both rows of a disc, the larger eigenvalue of their block.
 
-        A row that no impulse can move has the mean of the others' mobilities.
+        A row that no impulse can move gets the mean mobility of the others.
         """
         mobility = self.A.diagonal().copy()
         for x, y in (rows for cones in self.cones for _, rows in cones.discs if len(rows) == 2):
@@ -238,15 +245,15 @@ class ContactProblem:
 
     @cached_property
     def steps(self) -> np.ndarray:
-        """The inverse mobility of each row, kg."""
+        """(n,): the inverse mobility of each row, kg."""
         return 1.0 / self.mobilities
 
     def proven_infeasible(self, direction: np.ndarray) -> bool:
-        """Whether a direction y of impulses proves that no impulses keep the laws of normals, limits and constraints.
+        """Whether a direction y proves that no impulses satisfy the laws of normals, limits and constraints.
 
-        By Farkas: if A y = 0, and y ≥ 0 where w ≥ 0 is asked, then yᵀw = yᵀb whatever λ; if that is negative, then
-        some w is. In floats A y is not quite zero, and the proof is that impulses would have to be 1e8 times as large
-        as b calls for. Entries of y that can prove nothing, of friction, are left out.
+        By Farkas' lemma: if A y = 0, and y ≥ 0 where w ≥ 0 is required, then yᵀw = yᵀb for every λ; if that is
+        negative, some entry of w is. In floats A y is not quite zero, and the proof is that impulses would have to be
+        1e8 times as large as b calls for. Entries of y for friction, which prove nothing, are left out.
         """
         lower, upper = self.bounds
         y = np.clip(direction, np.where(np.isfinite(lower), 0.0, -inf), np.where(np.isfinite(upper), 0.0, inf))
@@ -255,29 +262,6 @@ class ContactProblem:
         Ay, size = root * (self.A @ y), np.linalg.norm(root * self.b)
         least = _UNBOUNDED * np.linalg.norm(Ay) + _ZERO_VELOCITY * np.linalg.norm(y / root)
         return bool(-self.b @ y > size * least)
-
-
-class Status(Enum):
-    """How a solver ended."""
-
-    SOLVED = "solved"
-    LIMIT = "the iterations are spent"
-    INFEASIBLE = "no impulses keep the laws"
-    RAY = "pivots ended without a solution, on a ray or by rounding, and none is ruled out"
-
-
-@dataclass(frozen=True, eq=False)
-class Solution:
-    """Impulses λ (n,) in N s, velocities w = A λ + b (n,) in m/s, and how good they are.
-
-    `residual` is that of the laws themselves, true cones included, whatever the solver did (see `residual`).
-    """
-
-    impulses: np.ndarray
-    velocities: np.ndarray
-    residual: float
-    iterations: int
-    status: Status
 
 
 def _array(name: str, values: Any, shape: tuple[int, ...]) -> np.ndarray:

@@ -1,30 +1,32 @@
 """Contacts that rebound. [002, §2.1]
 
-The first phase of an impact is the inelastic law as printed: the contact is stopped where its gap is closed [002, eq.
-2a], and positions move with that. Then, at the end of the same step, velocities jump, by a modified law:
+The first phase of an impact is the inelastic law as published: the contact is stopped where its gap closes [002, eq.
+2a], and positions move accordingly. At the end of the same step, velocities jump by a modified law:
 
-    velocity (Newton)    w + e w⁻ takes the place of w, with the velocities w⁻ with which it came;
-    impulse (Poisson)    λ = (1 + e) Λ, with the impulses Λ that stop it;
+    velocity (Newton)    w + e w⁻ takes the place of w, where w⁻ are the velocities of approach;
+    impulse (Poisson)    λ = (1 + e) Λ, where Λ are the impulses that stop the contact;
 
-where e is one number for the normal and one for the tangents. Impacts travel: a contact that the rebound of another
-closes is hit after it, by what that one left. So there are rounds. In each one those contacts take part that approach,
-w⁻ is what the round before left, and contacts without restitution hold if they do not open. Without friction, energy
-cannot grow in a round: it changes by ½ Σ λ (w + w⁻) = ½ Σ (1 − e) λ w⁻ ≤ 0. A last round, without e and with all
-contacts, ends what is too slow to rebound.
+with one e for the normal and one for the tangents. Impacts travel: a contact that the rebound of another one closes is
+hit after it, with the velocities that the other left. So there are rounds. In each round, the contacts that approach
+take part, w⁻ is what the previous round left, and contacts without restitution hold unless they open. Without friction,
+a round cannot add energy: it changes by ½ Σ λ (w + w⁻) = ½ Σ (1 − e) λ w⁻ ≤ 0. A last round, without e and with all
+contacts, stops what is too slow to rebound.
 
-A contact comes as fast as it is where its gap is closed, s² = w² − 2 a g, with its velocity w and acceleration a, not
-as fast as it is before or after the step: so a ball that falls and rebounds with e = 1 reaches its height again.
+A contact's speed of approach is that where its gap closes, s² = w² − 2 a g, with its velocity w and acceleration a, not
+that before or after the step: so a ball that falls and rebounds with e = 1 returns to its height.
 
-With `in_place`, the gap counts in neither phase, and the second one comes in the next step: a contact turns where it is
-when it would close. That was our reading of [002, §2.1] before, and keeps heights to the last digit; but contacts turn,
-or stop, up to h |w| too early, and such impacts do not travel.
+With `in_place`, the gap counts in neither phase, and the second phase comes in the next step: a contact turns around
+where it is when it would close. That was our earlier reading of [002, §2.1]. It keeps heights to the last digit, but
+contacts turn around, or stop, up to h |w| too early, and such impacts do not travel.
 
-What an acceleration makes of a contact at rest within two steps is no impact, or resting contacts would jitter.
+The velocity that an acceleration gives a contact at rest within two steps is no impact; otherwise resting contacts
+would jitter.
 
-With friction both laws can feed energy where e differs between normal and tangents and A couples them, as Kane found;
-not where it is the same, nor for balls. Rounds that would are cut short (`energy_scale`); impacts in place are not.
+With friction, both laws can add energy if e differs between normal and tangents and A couples them, as Kane found; not
+if e is the same for both, nor for balls. Rounds that would add energy are scaled down (`energy_scale`); impacts in
+place are not.
 
-Functions here take floats or nodes of a trace: vectors of a contact have 3 entries, of the normal and two tangents.
+Functions here take floats or nodes of a trace; vectors of a contact have 3 entries, for the normal and two tangents.
 """
 
 from __future__ import annotations
@@ -42,11 +44,11 @@ from coupler.model.numbers import numbers
 Array = Any  # an ndarray of floats, or of nodes
 
 _FORMS = ("velocity", "impulse")
-_ROUNDING = 1e-6  # of an energy: what solvers leave to a round that keeps it
-# Steps by which velocities are behind positions: Euler's lead to them.
+_ROUNDING = 1e-6  # of an energy: how far solvers may be off in a round that conserves it
+# The number of steps by which velocities are behind positions; Euler's method moves positions with the new velocities.
 LAG = {"euler": 0.5, "midpoint": 0.0, "rk4": 0.0, "trapezoid": 0.0}
-_RESTING_STEPS = 2.0  # velocities that an acceleration makes within so many steps do not rebound
-RESTING_SPEED = 1e-6  # m/s; nor do smaller ones: solvers leave such velocities to contacts at rest
+_RESTING_STEPS = 2.0  # velocities that an acceleration causes within this many steps do not rebound
+RESTING_SPEED = 1e-6  # m/s: slower contacts do not rebound either; solvers leave such velocities to contacts at rest
 
 
 @dataclass(frozen=True)
@@ -55,10 +57,10 @@ class Restitution:
 
     Attributes:
         normal: e of the normal: 0 (inelastic) to 1 (elastic).
-        tangential: e of the tangents: 0 (a contact that sticks has lost its slip) to 1 (it slips back as fast).
-        form: of "velocity" (Newton) or of "impulse" (Poisson).
-        threshold: m/s; slower contacts do not rebound. For None, what an acceleration makes within two steps.
-        in_place: whether a contact turns where it is when it would close, and not where its gap is closed.
+        tangential: e of the tangents: 0 (a contact that sticks loses its slip) to 1 (it slips back as fast).
+        form: "velocity" (Newton's law) or "impulse" (Poisson's law).
+        threshold: m/s; slower contacts do not rebound. None: twice what an acceleration causes within a step.
+        in_place: whether a contact turns around where it is when it would close, instead of where its gap closes.
     """
 
     normal: float
@@ -71,7 +73,7 @@ class Restitution:
         for name in ("normal", "tangential"):
             value = float(numbers(f"restitution: {name}", getattr(self, name), (), least=0.0))
             if value > 1.0:
-                raise ModelError(f"restitution: {name} must be 0 to 1, got {value:g}: more would feed energy")
+                raise ModelError(f"restitution: {name} must be 0 to 1, got {value:g}: more would add energy")
             object.__setattr__(self, name, value)
         if self.form not in _FORMS:
             raise ModelError(f'restitution: form must be "velocity" or "impulse", got {self.form!r}')
@@ -82,12 +84,12 @@ class Restitution:
 
     @property
     def elastic(self) -> bool:
-        """Whether anything rebounds."""
+        """Whether contacts rebound at all."""
         return may_differ([self.normal, self.tangential])
 
     @classmethod
     def of_shapes(cls, normal: Any) -> Restitution:
-        """The law of a coefficient that shapes say, a number or a node, which were checked there."""
+        """The law with the coefficient that shapes give, a number or a node, which was checked there."""
         law = cls(0.0)
         object.__setattr__(law, "normal", normal)
         return law
@@ -97,29 +99,29 @@ class Restitution:
 
 
 def can_rebound(normal: Any, tangential: Any) -> Any:
-    """Whether a contact of these e, which may be parameters, rebounds at all."""
+    """Whether a contact with these e, which may be parameters, rebounds at all."""
     return (normal > 0.0) | (tangential > 0.0)
 
 
 def hits(least: Any, w: Any, change: Any) -> Any:
-    """Whether a contact comes fast enough to rebound.
+    """Whether a contact approaches fast enough to rebound.
 
     Args:
-        least: m/s, the slowest that does; negative for what an acceleration makes within two steps.
-        w: its velocity along the normal, after the step without its impact, m/s.
-        change: what of that accelerations have made within the step, m/s.
+        least: m/s, the slowest that rebounds; negative for twice what an acceleration causes within a step.
+        w: the contact's velocity along the normal, after the step without its impact, m/s.
+        change: the part of w that accelerations have caused within the step, m/s.
     """
-    made = np.abs(change)
-    return -w - made > np.maximum(np.where(least < 0.0, _RESTING_STEPS * made, least), RESTING_SPEED)
+    caused = np.abs(change)
+    return -w - caused > np.maximum(np.where(least < 0.0, _RESTING_STEPS * caused, least), RESTING_SPEED)
 
 
 def takes_part(elastic: Any, w: Any, settling: Any) -> Any:
     """Whether a contact takes part in a round of impacts.
 
     Args:
-        elastic: whether it can rebound. If not, it holds what does not open.
+        elastic: whether it can rebound. If not, it takes part unless it opens.
         w: its velocity along the normal before the round, m/s.
-        settling: whether the round is the last one, of all contacts.
+        settling: whether this is the last round, in which all contacts take part.
     """
     return settling | (w < np.where(elastic, -RESTING_SPEED, RESTING_SPEED))
 
@@ -127,17 +129,17 @@ def takes_part(elastic: Any, w: Any, settling: Any) -> Any:
 def impact_coefficients(
     normal: Any, tangential: Any, w: Any, approach: Any, change: Any, closure: Any, lag: float
 ) -> Array:
-    """3: e of normal and tangents for the first impact of a contact in a step, which its velocities w⁻ are taken by.
+    """3: the factors e on w⁻ of normal and tangents, for the first impact of a contact in a step.
 
-    Where w after the step without impulses stands for w⁻, that of the normal must be e s / |w⁻|, s² = w² − 2 a g.
+    Here w⁻ is w after the step without impulses, so the factor of the normal must be e s / |w⁻|, s² = w² − 2 a g.
 
     Args:
         normal, tangential: e.
-        w: its velocity along the normal, after the step without its impact, below zero, m/s.
-        approach: that before the step.
-        change: what of the difference accelerations have made, h a, m/s.
+        w: the contact's velocity along the normal after the step without its impact, negative, m/s.
+        approach: the same before the step.
+        change: the part of the difference that accelerations have caused, h a, m/s.
         closure: g/h, its gap over the step, m/s.
-        lag: steps by which velocities are behind positions.
+        lag: the number of steps by which velocities are behind positions.
     """
     late = lag * change
     came = approach + late
@@ -148,14 +150,14 @@ def impact_coefficients(
 
 
 def impact_impulse(form: str, friction: Any, e: Array, impulse: Array, velocity: Array, came: Array) -> Array:
-    """3: all that a round does at a contact, N s.
+    """3: the whole impulse of a round at a contact, N s.
 
     Args:
         form: of the law.
         friction: µ.
-        e: 3, of normal and tangents; zeros if it does not rebound.
-        impulse: 3, what was solved for, N s: under Newton's law, or under the inelastic one with Poisson's.
-        velocity: 3, what that leaves, m/s.
+        e: 3, of normal and tangents; zeros if the contact does not rebound.
+        impulse: 3, the solution, N s: under Newton's law, or for Poisson's law under the inelastic one.
+        velocity: 3, what that impulse leaves, m/s.
         came: 3, w⁻, m/s.
     """
     if form == "velocity":
@@ -165,21 +167,21 @@ def impact_impulse(form: str, friction: Any, e: Array, impulse: Array, velocity:
 
 
 def energy_parts(e: Any, impulse: Array, came: Array, after: Array) -> Array:
-    """3: of a contact in a round λ·w⁻, λ·(w − w⁻), and what λ_n may feed, J: see `energy_scale`.
+    """3: a contact's terms λ·w⁻ and λ·(w − w⁻) in a round, and the energy that λ_n may add, J: see `energy_scale`.
 
     Args:
-        e: of its normal, above 1 where the gap is closed faster than the round begins; see `impact_coefficients`.
+        e: of its normal, above 1 where the gap closes faster than the round begins; see `impact_coefficients`.
         impulse: 3, λ of the round, N s.
-        came, after: 3 each, velocities before and after it, m/s.
+        came, after: 3 each, velocities before and after the round, m/s.
     """
     allowed = impulse[0] * np.maximum(e - 1.0, 0.0) * np.maximum(-came[0], 0.0)
     return np.stack([impulse @ came, impulse @ (after - came), allowed])
 
 
 def energy_scale(parts: Array) -> Any:
-    """The part of a round's impulses that feeds no more energy than it may, 0 to 1.
+    """The factor on a round's impulses, 0 to 1, with which they add no more energy than allowed.
 
-    With a part σ of the impulses, energy changes by σ a + σ² b/2, which must be c/2 at most.
+    With a factor σ on the impulses, the energy changes by σ a + σ² b/2, which may be at most c/2.
 
     Args:
         parts: 3, a, b and c: the sums of `energy_parts` over all contacts.
@@ -195,11 +197,11 @@ def energy_scale(parts: Array) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class ReboundTerms:
-    """What a contact that can rebound brings into the problem of a step.
+    """The terms of a contact that can rebound in the problem of a step.
 
     Attributes:
         b: 3, its entries of b, m/s; A times all offsets is still to be added.
-        offset: 3, impulses that act in advance, N s; the problem's are added to them.
+        offset: 3, impulses that act in advance, N s; those of the problem's solution are added to them.
         closing: whether it is to be stopped, to rebound in the next step.
     """
 
@@ -211,12 +213,12 @@ class ReboundTerms:
 def rebound_terms(
     law: Restitution, friction: float, pending: Array, closure: Any, free: Array, approach: Array
 ) -> ReboundTerms:
-    """What a contact that can rebound brings into the problem of a step.
+    """The terms of a contact that can rebound in the problem of a step.
 
     Args:
         law: how it rebounds.
         friction: µ.
-        pending: 3, what the step before left (see `pending_rebound`); zeros for nothing.
+        pending: 3, what the previous step left (see `pending_rebound`); zeros for nothing.
         closure: g/h, its gap as it counts, over the step, m/s.
         free: 3, velocities after the step without impulses, J (v + h a), m/s.
         approach: 3, velocities before the step, J v, m/s.
@@ -235,13 +237,13 @@ def rebound_terms(
 def pending_rebound(
     law: Restitution, closing: Any, mobility: Any, impulse: Array, velocity: Array, free: Array, approach: Array
 ) -> Array:
-    """What a contact leaves to the next step, 3, zeros for nothing: (w⁻_n, e w⁻_t) or (Λ_n, e Λ_t), by the form.
+    """3: what a contact leaves to the next step, zeros for nothing: (w⁻_n, e w⁻_t) or (Λ_n, e Λ_t), by the form.
 
     Args:
         law: how it rebounds.
         closing: whether it was to be stopped; see `ReboundTerms`.
         mobility: A_nn, the diagonal entry of A of its normal, 1/kg.
-        impulse: 3, what was solved for, N s.
+        impulse: 3, the solution, N s.
         velocity: 3, its entries of A λ + b, m/s.
         free, approach: as in `rebound_terms`.
     """
@@ -254,8 +256,8 @@ def pending_rebound(
 
 
 def _sliding(velocity: Array, free: Array) -> Any:
-    """The part of the tangential impulses that would end the slip which they left: slip that is left over slip lost."""
-    left, lost = velocity[1:], free[1:] - velocity[1:]
-    left2, lost2 = left @ left, lost @ lost
-    slides = (left2 > RESTING_SPEED**2) & (lost2 > RESTING_SPEED**2)
-    return np.where(slides, np.sqrt(np.where(slides, left2, 1.0) / np.where(slides, lost2, 1.0)), 0.0)
+    """The factor on tangential impulses that would end the slip they left: remaining slip over slip lost."""
+    remaining, lost = velocity[1:], free[1:] - velocity[1:]
+    remaining2, lost2 = remaining @ remaining, lost @ lost
+    slides = (remaining2 > RESTING_SPEED**2) & (lost2 > RESTING_SPEED**2)
+    return np.where(slides, np.sqrt(np.where(slides, remaining2, 1.0) / np.where(slides, lost2, 1.0)), 0.0)

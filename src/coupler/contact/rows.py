@@ -1,4 +1,4 @@
-"""Where the contacts of a problem have their rows, and blocks of all kinds their fields."""
+"""The rows of contacts in a problem, and the fields of blocks of all kinds."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from coupler.contact.laws import row_count
 from coupler.graph import Builder, Field, Records, Window
+from coupler.grouping import grouped
 
 Indices = Sequence[int] | np.ndarray  # of blocks
 
@@ -15,14 +16,14 @@ Layout = dict[str, int | tuple[int, ...] | Field]  # the fields of a record, by 
 
 
 class ContactRows:
-    """The rows of contacts, one contact after the other: see laws.py for what a contact's are.
+    """The rows of contacts, one contact after the other; laws.py says which rows a contact has.
 
     Attributes:
-        discs: of each contact, how many discs of friction it has: 1, 2 with torsion, 3 with rolling friction.
-        widths: of each contact, how many rows: 3, 4 or 6.
-        first: of each contact, its first row, that of the normal.
-        total: how many rows there are.
-        coefficients: of each contact, where its coefficients of friction start, one for each disc.
+        discs: the number of discs of friction of each contact: 1, 2 with torsion, 3 with rolling friction.
+        widths: the number of rows of each contact: 3, 4 or 6.
+        first: the first row of each contact, that of the normal.
+        total: the number of rows of all contacts.
+        coefficients: where each contact's coefficients of friction start, one for each disc.
     """
 
     def __init__(self, discs: Sequence[int]) -> None:
@@ -33,26 +34,26 @@ class ContactRows:
         self.coefficients = np.cumsum([0, *self.discs])[:-1]
 
     def __len__(self) -> int:
-        """How many contacts there are."""
+        """The number of contacts."""
         return len(self.discs)
 
     def width_of(self, block: int) -> int:
-        """How many rows a block has, of which those behind the contacts have one each."""
+        """The number of rows of a block; blocks behind the contacts have one each."""
         return int(self.widths[block]) if block < len(self) else 1
 
     def first_of(self, blocks: Indices) -> np.ndarray:
-        """The first rows of blocks, of contacts or of those behind them."""
-        own = np.asarray(blocks)
-        return self.first[own] if own[0] < len(self) else own - len(self) + self.total
+        """The first rows of blocks, either all of contacts or all behind them."""
+        numbers = np.asarray(blocks)
+        return self.first[numbers] if numbers[0] < len(self) else numbers - len(self) + self.total
 
-    def alike(self) -> list[list[int]]:
-        """The numbers of contacts, those with the same rows together."""
-        widths = sorted({*self.widths.tolist()})
-        return [np.flatnonzero(self.widths == width).tolist() for width in widths]
+    def by_width(self) -> list[list[int]]:
+        """The numbers of contacts, grouped by their number of rows, those with few rows first."""
+        groups = grouped(range(len(self)), lambda contact: int(self.widths[contact]))
+        return [groups[width] for width in sorted(groups)]
 
 
 class BlockRecords:
-    """Fields of the blocks of a problem, contacts first: those of a kind have the same ones, in a buffer."""
+    """Fields of the blocks of a problem, contacts first; blocks of one kind have the same fields, in one buffer."""
 
     def __init__(
         self,
@@ -63,21 +64,21 @@ class BlockRecords:
         contact: Callable[[int, int], Layout],
         joint: Layout,
     ) -> None:
-        """Begins.
+        """Makes the buffers.
 
         Args:
             builder: writes the program.
-            name: of what they are.
-            rows: of contacts.
-            joints: how many blocks follow the contacts.
-            contact: the fields of a contact, by how many rows and discs it has.
+            name: the prefix of the buffers' names.
+            rows: the rows of contacts.
+            joints: the number of blocks behind the contacts.
+            contact: gives the fields of a contact from its numbers of rows and discs.
             joint: the fields of a joint.
         """
         self._places, self._kinds = np.empty(len(rows) + joints, int), dict[int, Records]()
-        for own in rows.alike():
-            width = int(rows.widths[own[0]])
-            layout = contact(width, int(rows.discs[own[0]]))
-            self._add(own, builder.records(f"{name}_of_{width}", len(own), **layout))
+        for contacts in rows.by_width():
+            width = int(rows.widths[contacts[0]])
+            layout = contact(width, int(rows.discs[contacts[0]]))
+            self._add(contacts, builder.records(f"{name}_of_{width}", len(contacts), **layout))
         self._add(range(len(rows), len(rows) + joints), builder.records(f"{name}_of_joint", joints, **joint))
 
     def _add(self, blocks: Sequence[int], records: Records) -> None:
@@ -85,5 +86,5 @@ class BlockRecords:
         self._kinds |= dict.fromkeys(blocks, records)
 
     def of(self, blocks: Indices) -> Window:
-        """The fields of blocks of one kind."""
+        """The fields of blocks, which must be of one kind."""
         return self._kinds[blocks[0]][self._places[np.asarray(blocks)]]

@@ -1,4 +1,4 @@
-"""What a compiled step takes into account, and how its state and its results are laid out in vectors."""
+"""What a compiled step takes into account, and the layout of its state and results in vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coupler.model import ModelError, Robot
 
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
 
-_RECOVERY_ARM = 0.1  # m: a point so far from an axis comes back from beyond a limit as fast as what slides
+_RECOVERY_ARM = 0.1  # m: a point this far from a joint's axis returns from beyond a limit as fast as a sliding joint
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,17 +25,17 @@ class ContactScene:
     Attributes:
         pairs: the pairs of shapes that may touch.
         step: h, s.
-        tolerance: sweeps end when no impulse changes a velocity by more, m/s.
-        sweeps: how many there are at most.
+        tolerance: sweeps end when no impulse changes a velocity by more than this, m/s.
+        sweeps: the largest number of sweeps.
         limits: whether joints stop at their limits.
-        external: whether there are forces on bodies from outside, as a further input.
+        external: whether forces on bodies are a further input.
         motors: whether actuators act, with their controls as a further input.
-        yielding: whether servos give way at their limits of effort; otherwise a step in which one would has no result.
+        yielding: whether servos yield at their effort limits; if not, a step in which one would has no result.
         penetration: how overlaps count; see `gap_seen`.
-        integrator: "euler", "midpoint", or one of `SCHEMES`: how a step moves on.
-        recovery: how fast overlaps are parted at most, m/s (see `let_out`); angles beyond a limit ten times as fast,
-            rad/s.
-        places: whether results tell where contacts are, their points and frames; of steps of several stages they do.
+        integrator: "euler", "midpoint", or one of `SCHEMES`.
+        recovery: the largest speed at which overlapping shapes part, m/s (see `let_out`); revolute joints return from
+            beyond a limit ten times as fast, rad/s.
+        places: whether results include the points and frames of contacts; steps of several stages always include them.
     """
 
     pairs: tuple[Pair, ...]
@@ -53,7 +53,7 @@ class ContactScene:
 
     @property
     def implicit(self) -> bool:
-        """Whether servos feel where a step ends, as rows of the contact problem: not in steps of several stages."""
+        """Whether servos are implicit, as rows of the contact problem; in steps of several stages they are not."""
         return self.integrator in ("midpoint", "euler")
 
 
@@ -68,12 +68,12 @@ def rubbing_joints(robot: Robot) -> list[Entry]:
 
 
 def recovery_speeds(robot: Robot, joints: Sequence[Entry], recovery: float) -> np.ndarray:
-    """How fast each entry of joints may come back from beyond a limit, m/s or rad/s: see `ContactScene`."""
+    """The largest speed at which each entry of joints returns from beyond a limit, m/s or rad/s; see `ContactScene`."""
     return recovery * np.where([turns(robot, joint) for joint in joints], 1.0 / _RECOVERY_ARM, 1.0)
 
 
 def turns(robot: Robot, joint: Entry) -> bool:
-    """Whether an entry of a joint is an angle, and not a way."""
+    """Whether an entry of a joint is an angle, and not a distance."""
     link, j = joint
     kind = robot.tree.links[link].kind
     return bool(np.any(np.asarray(kind.subspace(kind.neutral()))[:3, j]))
@@ -90,7 +90,7 @@ def _entries(robot: Robot, holds: Callable[[Any, int], bool]) -> list[Entry]:
 
 
 def rebounding(pairs: Sequence[Pair]) -> list[int]:
-    """The numbers of the contacts that rebound in place, in two steps."""
+    """The numbers of the contacts that rebound in place, over two steps."""
     laws = [pair.restitution for pair in pairs for _ in range(pair.count)]
     return [i for i, law in enumerate(laws) if law is not None and law.in_place]
 
@@ -99,41 +99,43 @@ def travelling(pairs: Sequence[Pair]) -> bool:
     """Whether there are impacts that close gaps, rebound, and travel.
 
     Raises:
-        ModelError: if others rebound in place.
+        ModelError: if some contacts rebound in place and others do not.
     """
     laws = [pair.restitution for pair in pairs if pair.restitution is not None]
     travel = any(law.elastic and not law.in_place for law in laws)
     if travel and any(law.in_place for law in laws):
-        raise ModelError("restitution: either all contacts that rebound do so in place, or none")
+        raise ModelError("restitution: either all contacts that rebound must do so in place, or none")
     return travel
 
 
 class Layout:
-    """The rows of a robot's contact problem in a scene, and where vectors have what.
+    """The rows of a robot's contact problem in a scene, and the layout of vectors.
 
-    A state has q, v, the velocities w of all joints in loops without a solution, of which v may be unable to tell them
-    all, the impulses of the step before, from which a step starts, what that step left of contacts which rebound in
-    place, and for each tree of bodies, by the midpoint rule, whether it is near a contact. What a step leads to starts
-    with the next state; then come gap, point and frame of each contact, as they were where the step took forces (points
-    and frames if the scene asks for them), the residual, and the numbers of contacts that press, of sweeps, further
-    iterations, and rounds of its kick; and where actuators act, their forces, N m or N, and their work, J.
+    A state consists of q; v; the velocities w of all joints in loops without a solution, which v may not determine; the
+    impulses of the previous step, from which a step starts; what that step left of contacts that rebound in place; and
+    for the midpoint rule, whether each tree of bodies is near a contact. The result of a step starts with the next
+    state. Then come the gap, point and frame of each contact where the step evaluated forces (points and frames only if
+    the scene asks for them), the residual, the numbers of pressing contacts, of sweeps, of further iterations and of
+    rounds of its kick, and the depth of overlaps that are left as they are (see `Jams`); and if actuators act, their
+    forces, N m or N, and their work, J.
 
     Attributes:
-        limited: entries of joints with limits.
-        rubbing: entries of joints with dry friction.
-        joints: both, each once, those with friction first.
-        deferred: how many of them, the last ones, have limits alone: they count once they are reached.
-        contacts: how many candidates there are.
-        trees: how many trees of bodies the ground carries.
-        loop_links: links in loops without a solution; w_place has the place of each one's velocity in w.
-        moving_links: links with positions of their own in q, which no such loop holds.
-        stopping_rows: rows of impulses that stop bodies, of contacts and limits, each with its block of the contact
-            problem and a tree that it acts on.
+        limited: the entries of joints with limits.
+        rubbing: the entries of joints with dry friction.
+        joints: the entries of both, each once, those with friction first.
+        deferred: how many of them, the last ones, only have limits: they take part once they reach one.
+        contacts: the number of candidate contacts.
+        trees: the number of trees of bodies on the ground.
+        loop_links: links in loops without a solution; `w_place` has the place of each one's velocity in w.
+        moving_links: links with positions of their own in q, outside such loops.
+        stopping_rows: rows of impulses that stop bodies, of contacts and limits, as tuples of the row, its block of the
+            contact problem, and a tree on which it acts.
         contact_rows: the rows of contacts.
-        rows: of the contact problem: those of contacts, then one for each entry of limited, and of rubbing.
-        places: by name, where things are in what a step leads to.
-        state: the size of a state, and parts_of_state the names of its parts.
-        size: the size of all that a step leads to.
+        rows: the number of rows of the contact problem: those of contacts, then one for each entry of `limited` and of
+            `rubbing`.
+        places: the slice of each part of a result, by name.
+        state: the size of a state; `parts_of_state` has the names of its parts.
+        size: the size of a result.
     """
 
     def __init__(self, robot: Robot, scene: ContactScene) -> None:
@@ -152,7 +154,7 @@ class Layout:
         sizes |= {"near": self.trees if midpoint and n else 0}
         self.state, self.parts_of_state = sum(sizes.values()), tuple(sizes)
         sizes |= {"gaps": n} | ({"points": 3 * n, "frames": 9 * n} if scene.places else {})
-        sizes |= dict.fromkeys(("residual", "touching", "sweeps", "iterations", "rounds"), 1)
+        sizes |= dict.fromkeys(("residual", "touching", "sweeps", "iterations", "rounds", "jammed"), 1)
         if scene.motors:
             sizes |= dict.fromkeys(("motors", "motor_work"), len(robot.actuators))
         ends = np.cumsum([*sizes.values()]).tolist()
@@ -175,9 +177,9 @@ class Layout:
         self.moving_links = [link for link in range(1, len(tree.links)) if stored[link] and link not in held]
         self.stopping_rows = list[tuple[int, int, int]]()
         links = [{tree.place[shape.body][0] for shape in (pair.one, pair.other)} for pair in scene.pairs]
-        of_contacts = [own for pair, own in zip(scene.pairs, links, strict=True) for _ in range(pair.count)]
-        for i, own in enumerate(of_contacts):
-            row, trees = int(self.contact_rows.first[i]), sorted({self.tree_of(link) for link in own if link})
+        of_contacts = [carriers for pair, carriers in zip(scene.pairs, links, strict=True) for _ in range(pair.count)]
+        for i, carriers in enumerate(of_contacts):
+            row, trees = int(self.contact_rows.first[i]), sorted({self.tree_of(link) for link in carriers if link})
             self.stopping_rows += [(row, i, tree) for tree in trees]
         block = {joint: self.contacts + i for i, joint in enumerate(self.joints)}
         limits = enumerate(self.limited, self.contact_rows.total)
@@ -202,7 +204,7 @@ class Layout:
             p = embedding.positions(q)
             robot.states.check_regular(p)
             state[..., self.places["w"]] = embedding.velocities(p, v)[..., embedding.unsolved_entries]
-        state[..., self.places["near"]] = 1.0  # which is known after the first step only: until then nothing is risked
+        state[..., self.places["near"]] = 1.0  # on the safe side: only the first step finds out
         return state
 
     def tree_of(self, link: int) -> int:
@@ -210,5 +212,5 @@ class Layout:
         return self._tree_of_cluster[self._cluster_of[link]]
 
     def tree_of_cluster(self, cluster: int) -> int:
-        """The same of a cluster."""
+        """The number of the tree of bodies that a cluster is in."""
         return self._tree_of_cluster[cluster]

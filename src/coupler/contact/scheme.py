@@ -1,4 +1,4 @@
-"""Explicit methods of several stages, and how far a program has come in one."""
+"""Explicit methods of several stages, and the progress of a program through them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from coupler.graph import Builder, View, Window, fields
 
 @dataclass(frozen=True)
 class Scheme:
-    """An explicit method each of whose stages starts from the one before.
+    """An explicit method in which each stage starts from the one before.
 
     Attributes:
-        reaches: of each stage after the first, what part of the step it is ahead.
-        weights: of all stages.
+        reaches: for each stage after the first, how far ahead it is, as a fraction of the step.
+        weights: the weights of all stages in the result.
     """
 
     reaches: tuple[float, ...]
     weights: tuple[float, ...]
 
     def growth(self, z: np.ndarray) -> np.ndarray:
-        """|R(z)|: by what a step of the length h multiplies a motion exp(λ t), with z = h λ."""
+        """|R(z)|: the factor by which a step of length h multiplies a motion exp(λ t), with z = h λ."""
         rate = np.ones_like(z)
         total = 1.0 + self.weights[0] * z * rate
         for reach, weight in zip(self.reaches, self.weights[1:], strict=True):
@@ -41,36 +41,36 @@ SCHEMES = {  # by the names of integrators
 
 
 class Progress:
-    """How far a program has come in the stages of a step."""
+    """The stage of a step that a program is in."""
 
     def __init__(self, builder: Builder, scheme: Scheme, h: float) -> None:
-        """Args: a program, the method, and the length of a step, s."""
+        """Makes the buffer, in a program for steps of length h, s."""
         self._builder, self._scheme, self._h = builder, scheme, h
         self._numbers = builder.scratch("stage", 3)
 
     def at(self, rows: int = 1) -> Window:
-        """`done`, the number of stages after the first; `ahead`, by how long the next one is, s; and `weight`."""
+        """`done`, how many stages after the first are complete; `ahead`, how far ahead the next is, s; and `weight`."""
         return fields(**{name: self._numbers.at([i] * rows) for i, name in enumerate(("done", "ahead", "weight"))})
 
     def begin(self) -> None:
-        """Writes that the first stage is done."""
+        """Writes the step that completes the first stage."""
         self._builder.loop(_begin(self._scheme), progress=self.at())
 
     @contextmanager
     def each_stage(self) -> Iterator[None]:
-        """Repeats the steps written inside, for each stage after the first."""
+        """Repeats the steps written inside it for each stage after the first."""
         stages = len(self._scheme.reaches)
         with self._builder.repeat(until=_after(stages), at_most=stages, progress=self.at()):
             self._builder.loop(_next(self._scheme, self._h), progress=self.at())
             yield
 
     def end(self) -> None:
-        """Writes that what comes now is a whole step ahead."""
+        """Writes the step that moves on to the end of the whole step."""
         self._builder.loop(_end(self._h), progress=self.at())
 
 
 def _chosen(values: Sequence[float], number: Any) -> Any:
-    """One of some values, by its number."""
+    """The value with this number."""
     chosen = np.array(values[0])
     for i, value in enumerate(values[1:], 1):
         chosen = np.where(number > i - 0.5, value, chosen)

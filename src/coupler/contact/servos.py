@@ -1,4 +1,4 @@
-"""Servos that are springs and dampers of single joints: those that no limit of effort cuts short."""
+"""Servos that act as springs and dampers of single joints, because no effort limit cuts their force short."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from coupler.model.actuators import Actuator, terms_of
 
 
 def at_joint(robot: Robot, actuator: Actuator, *, yielding: bool) -> bool:
-    """Whether a servo is a spring and a damper of a joint, as no limit cuts its force short, or is assumed to."""
+    """Whether a servo acts as a spring and a damper of one joint: no limit cuts its force, or none is assumed to."""
     if actuator.kind not in ("position", "velocity") or (yielding and has_limits(robot, actuator)):
         return False
     return len(terms_of(robot, actuator)) == 1
 
 
 def has_limits(robot: Robot, actuator: Actuator) -> bool:
-    """Whether an actuator has limits of effort, of its own or together with others."""
+    """Whether an actuator has effort limits, of its own or shared with others."""
     if np.isfinite(actuator.effort).any():
         return True
     return any(robot.actuators[i] is actuator for group in servo_groups(robot) for i in group.members)
 
 
 def servo_groups(robot: Robot) -> list[SharedLimit]:
-    """Servos, and motors beside them, that share the limit of effort of their joint."""
+    """Groups of servos, and of motors beside them, that share the effort limit of their joint."""
     return remembered(robot, servo_groups, _servo_groups)
 
 
@@ -38,20 +38,22 @@ def _servo_groups(robot: Robot) -> list[SharedLimit]:
 
 
 def may_yield(robot: Robot) -> bool:
-    """Whether a servo of a single joint has limits of effort, at which it gives way."""
-    return any(has_limits(robot, own) and at_joint(robot, own, yielding=False) for own in robot.actuators)
+    """Whether a servo of a single joint has effort limits, at which it yields."""
+    return any(
+        has_limits(robot, actuator) and at_joint(robot, actuator, yielding=False) for actuator in robot.actuators
+    )
 
 
 def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:
-    """D of a servo in a step: how much less it pushes by unit of velocity after it; see drives.py and damping.py.
+    """D of a servo in a step: how much its force drops per velocity after the step; see drives.py, damping.py.
 
-    Of a damper, the most that it is: its control decides.
+    For a damper it is the largest value; its control sets the actual one.
     """
     return actuator.most_damping + (0.25 if scene.integrator == "midpoint" else 1.0) * scene.step * actuator.stiffness
 
 
 def servoed(robot: Robot, *, yielding: bool) -> Robot:
-    """The robot whose joints have the springs and dampers that such servos are."""
+    """The robot with the springs and dampers that such servos amount to at its joints."""
     if not any(at_joint(robot, actuator, yielding=yielding) for actuator in robot.actuators):
         return robot
     return remembered(robot, (servoed, yielding), _servoed, yielding)

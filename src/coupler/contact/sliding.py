@@ -1,12 +1,12 @@
-"""Friction of second order: where a contact slides on, it opposes the mean of the velocities before and after a step.
+"""Friction of second order: it opposes the mean of a sliding contact's velocities before and after a step.
 
-Euler's methods let friction oppose the velocity w⁺ after a step, which dissipates most and brings to rest what it can
-hold. Of a contact whose direction changes, that is the direction at the end, and of first order. A constant force that
-opposes (w + w⁺)/2 is of second order, as the trapezoidal rule is [002, refs. 22, 41: Potra, Anitescu, Gavrea, Trinkle,
-A linearly implicit trapezoidal method for integrating stiff multibody dynamics with contact, joints, and friction,
-2006]. With A λ + b = w⁺, the law is the same for the sum w + w⁺ = A λ + (b + w): so it takes another b, and no other
-solver. What it brings to rest must rest, though, and not turn back: so that is for contacts which the law of w⁺ lets
-slide on, and the problem is solved twice where there are some.
+In Euler's methods, friction opposes the velocity w⁺ after a step, which dissipates most and stops what it can hold. If
+a contact changes its direction, that is the direction at the end, an error of first order. A constant force that
+opposes (w + w⁺)/2 is of second order, like the trapezoidal rule [002, refs. 22, 41: Potra, Anitescu, Gavrea, Trinkle, A
+linearly implicit trapezoidal method for integrating stiff multibody dynamics with contact, joints, and friction, 2006].
+With A λ + b = w⁺, the law has the same form for the sum w + w⁺ = A λ + (b + w): it needs another b, but no other
+solver. A contact that friction stops must rest, though, and not turn back. So this law is for contacts that slide on
+under the law of w⁺, and where there are some, the problem is solved twice.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ import numpy as np
 from coupler.contact.step.blocks import Blocks, shared
 from coupler.graph import Vector, View, Window, fields
 
-_LEFT = 0.1  # of its velocity, along where it slid: what must be left of it after a step, or it is about to stop
+_SLIDES_ON = 0.1  # of its velocity, along the direction of slip: a contact with less after a step is about to stop
 
 
 def slides_on(before: Any, after: Any) -> Any:
     """Whether a contact slides on, from its velocities along both tangents before and after a step, m/s."""
-    return before[0] * after[0] + before[1] * after[1] > _LEFT * (before[0] * before[0] + before[1] * before[1])
+    return before[0] * after[0] + before[1] * after[1] > _SLIDES_ON * (before[0] * before[0] + before[1] * before[1])
 
 
 class Sliding:
-    """The contacts of a program that slide on, and one more round for them.
+    """The contacts of a program that slide on, and one more round of solving for them.
 
     Attributes:
-        approach: 3 for each contact, its velocities before the step.
+        approach: 3 for each contact, its velocity before the step.
     """
 
     def __init__(self, blocks: Blocks) -> None:
@@ -40,11 +40,11 @@ class Sliding:
         self._state = {name: builder.scratch(f"sliding_{name}", 1) for name in ("again", "known")}
 
     def begin(self) -> None:
-        """Writes that nothing is known of contacts that slide."""
+        """Writes the step that forgets which contacts slide."""
         self._blocks.builder.loop(_begin, state=self._scalars())
 
     def look(self) -> None:
-        """Writes the steps that give contacts the law of those that slide on, once no other waits to join."""
+        """Writes the steps that give sliding contacts their law, once no other contact waits to join."""
         state = shared(joining=self._blocks.joining, **self._state)
 
         def more(contacts: Sequence[int]) -> Window:

@@ -19,11 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.ahead import Pressing
+from coupler.contact.ahead import StageLoads
 from coupler.contact.damping import undamped
 from coupler.contact.formulations import first_rows, joint_rows, touches
+from coupler.contact.integration import turned_jump
 from coupler.contact.pairs import Pair
-from coupler.contact.stepping import Impulses, Stepped, contact_impulses, turned_jump
+from coupler.contact.stepping import Impulses, Stepped, contact_impulses
 from coupler.dynamics import bias_force
 from coupler.inertia import mass_matrix_solve
 from coupler.model import Robot
@@ -57,7 +58,7 @@ def rk4_contact_step(
     )
     forces, moments, of_joints = _forces(contact, step)
     normals = [touch.contact.frame[0] for touch in contact.touches]
-    pressing = Pressing(robot, q, v, step, touches(robot, q, pairs), normals, forces, moments)
+    loads = StageLoads(robot, q, v, step, touches(robot, q, pairs), normals, forces, moments)
 
     def on_joints(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         if t == 0.0:  # where the problem was solved
@@ -65,7 +66,7 @@ def rk4_contact_step(
         return tau + joint_rows(robot, q, step, limits).rows.T @ of_joints
 
     def on_bodies(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return pressing.loads(q) if t > 0.0 else np.zeros((len(robot.bodies), 6))
+        return loads.loads(q) if t > 0.0 else np.zeros((len(robot.bodies), 6))
 
     f_ext = on_bodies if forces.any() or moments.any() else None
     q_next, v_next = rk4(robot, q, v, on_joints, step, f_ext=f_ext)

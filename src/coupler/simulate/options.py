@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.laws import PENETRATION, RECOVERY
+from coupler.contact.laws import PENETRATION, RECOVERY, gap_seen
 from coupler.contact.pairs import FRICTION, Turning
 from coupler.contact.restitution import Restitution
 from coupler.contact.scheme import SCHEMES
-from coupler.contact.stepping import gap_seen
 from coupler.model import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed

@@ -72,9 +72,9 @@ def test_a_ray_that_proves_nothing_says_so() -> None:
 
 
 def test_spent_pivots_are_told() -> None:
-    assert lemke_lcp(np.eye(5), -np.arange(1.0, 6.0), most=3)[2] is Status.LIMIT
+    assert lemke_lcp(np.eye(5), -np.arange(1.0, 6.0), iterations=3)[2] is Status.LIMIT
     problem = ContactProblem(np.eye(3), np.array([-1.0, 2.0, 0.5]), [Cone(0.5)])
-    assert solve(problem, "lemke", most=1).status is Status.LIMIT
+    assert solve(problem, "lemke", iterations=1).status is Status.LIMIT
 
 
 def test_fewer_than_three_directions_are_refused() -> None:

@@ -170,7 +170,7 @@ def test_a_spinning_ball_slows_by_torsion_and_stops(method: str, spin: float) ->
 def test_admm_nears_a_spin_of_another_scale_without_newton() -> None:
     """The mobility of the spin is a hundred times the normal's: the cone's bound is scaled with it."""
     problem = made(np.diag([1.0, 1.0, 1.0, 100.0]), [-1.0, 0.5, 0.0, 8.0], [Cone(0.5, 0.05)])
-    solution = solve(problem, "admm", most=24)
+    solution = solve(problem, "admm", iterations=24)
     np.testing.assert_allclose(solution.impulses, (1.0, -0.5, 0.0, -0.05), atol=1e-5)
 
 
@@ -321,7 +321,7 @@ def test_friction_that_moves_nothing_is_no_proof_of_anything(method: str) -> Non
 @pytest.mark.parametrize("method", ROUND)
 def test_spent_iterations_are_told_with_the_residual_left(method: str) -> None:
     problem = random_problem(np.random.default_rng(1))
-    solution = solve(problem, method, most=2)
+    solution = solve(problem, method, iterations=2)
     assert (solution.status, solution.iterations) == (Status.LIMIT, 2)
     assert solution.residual > 1e-10
     assert solution.residual == residual(problem, solution.impulses).total

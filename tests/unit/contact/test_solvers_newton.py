@@ -21,7 +21,7 @@ def problem_of(seed: int) -> ContactProblem:
 def test_a_rough_solution_becomes_exact_within_few_steps(seed: int) -> None:
     problem = problem_of(seed)
     rough = solve(problem, "admm", tolerance=1e-5)
-    impulses, error = polished(problem, rough.impulses, 1e-13, most=4)
+    impulses, error = polished(problem, rough.impulses, 1e-13, iterations=4)
     assert error < 1e-12
     assert error == residual(problem, impulses).total
 

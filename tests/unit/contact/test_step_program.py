@@ -12,11 +12,12 @@ import pytest
 from coupler import mass_matrix_solve, robots
 from coupler.contact.damping import damped
 from coupler.contact.formulations import contact_rows, floating, recursive_problem, touches, unimpeded
+from coupler.contact.integration import fitted_velocities
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import residual
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step.program import contact_step_program
-from coupler.contact.stepping import contact_step, fitted_velocities
+from coupler.contact.stepping import contact_step
 from coupler.graph import Interpreter, compile
 from coupler.mechanisms import gear
 from coupler.model import Box, Capsule, Free, Plane, Prismatic, Revolute, Robot, RobotBuilder, Shape, Sphere

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.ahead import Pressing
+from coupler.contact.ahead import StageLoads
 from coupler.contact.formulations import contact_rows, touches
+from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.stepping import contact_step, gap_seen
+from coupler.contact.stepping import contact_step
 from coupler.dynamics import forward_dynamics
 from coupler.graph import symbols
 from coupler.inertia import mass_matrix_solve
@@ -99,7 +100,7 @@ def test_forces_on_bodies_are_those_at_contacts() -> None:
     forces, frames = rng.normal(size=4 * len(found)), [touch.contact.frame for touch in found]
     by_contact = [*zip(forces.reshape(-1, 4), frames, strict=True)]
     acting = [frame.T @ own[:3] for own, frame in by_contact], [own[3] * frame[0] for own, frame in by_contact]
-    f_ext = Pressing(robot, q, v, 1e-3, found, [frame[0] for frame in frames], *acting).loads(q)
+    f_ext = StageLoads(robot, q, v, 1e-3, found, [frame[0] for frame in frames], *acting).loads(q)
     tau = rng.normal(size=robot.nv)
     change = forward_dynamics(robot, q, v, tau, f_ext) - forward_dynamics(robot, q, v, tau)
     expected = mass_matrix_solve(robot, q, contact_rows(robot, q, found).T @ forces)

@@ -197,7 +197,7 @@ def test_mistakes_in_laws_by_pair_are_told() -> None:
     with pytest.raises(ModelError, match="restitution: nothing that may touch is called 'bell'; there are 'ball0', "):
         Simulation(robot, q=q, restitution={"bell": 0.5})
     mixed = {"ball0": Restitution(0.5, in_place=True), "ball1": 0.5}
-    with pytest.raises(ModelError, match="either all contacts that rebound do so in place, or none"):
+    with pytest.raises(ModelError, match="either all contacts that rebound must do so in place, or none"):
         Simulation(robot, q=q, restitution=mixed).step()
 
 

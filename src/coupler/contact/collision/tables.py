@@ -12,8 +12,7 @@ import numpy as np
 
 from coupler.contact.collision.geometry import contacts
 from coupler.contact.pairs import Pair
-from coupler.contact.rows import ContactRows
-from coupler.graph import Slot, Vector, View
+from coupler.graph import View
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
 from coupler.spatial import Transform
@@ -108,25 +107,3 @@ def finding_kernel(
 def first_of(rows: int, value: Any) -> Any:
     """A vector with a value for the normal, and zeros for all other rows of a contact."""
     return np.stack([value, *[0.0] * (rows - 1)])
-
-
-class Told:
-    """What a program tells of contacts, in vectors.
-
-    Attributes:
-        names: of what is told: `gaps`, `points` and `frames`; `b`, velocities without impulses with the gap's, and
-            `start`, impulses to start from, both of all rows; `free` and `approach`, velocities of normal and tangents
-            after a step without impulses, and before it.
-    """
-
-    def __init__(self, rows: ContactRows, vectors: Mapping[str, Vector]) -> None:
-        """Args: the rows of all contacts, and by name, where things are told."""
-        self._rows, self._vectors, self.names = rows, vectors, tuple(vectors)
-
-    def at(self, name: str, contacts: Sequence[int] | np.ndarray, vector: Vector | None = None) -> Slot:
-        """Where something is told of contacts, which have as many rows; or where another vector has the like."""
-        own, vector = np.array(contacts), vector or self._vectors[name]
-        if name in ("b", "start"):
-            return vector.at(self._rows.first[own], int(self._rows.widths[own[0]]))
-        shape = {"gaps": (), "frames": (3, 3)}.get(name, (3,))
-        return vector.at(int(np.prod(shape, dtype=int)) * own, shape)

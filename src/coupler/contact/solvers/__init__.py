@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.problem import ContactProblem, Solution
+from coupler.contact.problem import ContactProblem
+from coupler.contact.solution import Solution
 from coupler.contact.solvers import admm, bisection, cascade, gauss_seidel, lemke
 from coupler.model.errors import ModelError
 
@@ -31,12 +32,16 @@ def solve(
     """Solves a contact problem.
 
     Args:
-        problem: The contact problem.
-        method: "bisection" (exact contact by contact; the first choice), "gauss_seidel" (cheap sweeps), "admm" (for
-            redundant contacts and large mass ratios) or "lemke" (pivots, on polyhedral cones).
-        start: Impulses to start from, N s, such as those of the step before; zeros for None.
-        tolerance: The residual to reach, m/s.
-        options: `most`, the number of iterations; others of the method's own.
+        problem: the contact problem.
+        method: "bisection" (solves each contact exactly; the first choice), "gauss_seidel" (cheap sweeps), "admm" (for
+            redundant contacts and large mass ratios), "lemke" (pivots, on polyhedral cones) or "cascade" (the solver of
+            the compiled step).
+        start: impulses to start from, N s, such as those of the step before; zeros if None.
+        tolerance: the residual to reach, m/s.
+        options: `iterations`, the largest number of iterations, and further options of the method.
+
+    Raises:
+        ModelError: for an unknown method or impossible options.
     """
     if method not in SOLVERS:
         raise ModelError(f"contact problem: there is no method {method!r}; there are {', '.join(map(repr, SOLVERS))}")

@@ -1,15 +1,16 @@
-"""The alternating direction method of multipliers: for ill-conditioned and redundant contacts.
+"""The alternating direction method of multipliers, for ill-conditioned and redundant contacts.
 
-With De Saxcé's correction the laws of a cone K are those of a convex problem's optimum: λ ∈ K, w + s(w) ∈ K* and
-λ ⊥ w + s(w), with s = (µ |w_t| + τ |w_s|) on the normal. Rows between bounds are cones of their own. The iteration
-splits impulses x, which know A, from impulses y, which know the cones, with multipliers z, in the end w + s:
+With De Saxcé's correction, the laws of a cone K are the optimality conditions of a convex problem: λ ∈ K, w + s(w) ∈ K*
+and λ ⊥ w + s(w), with s = (µ |w_t| + τ |w_s|) on the normal. Rows between bounds are cones of their own. The iteration
+splits the impulses into x, which satisfy the dynamics A, and y, which satisfy the cones, with multipliers z that
+converge to w + s:
 
     x ← (A + (ρ + η) 1)⁻¹ (z + ρ y + η x − b − s(z))
     y ← P_K(x − z / ρ)
     z ← z − ρ (x − y)
 
-One eigendecomposition of A serves all ρ, and singular A too. Blocks are scaled to unit mobility first, tangents like
-their normals so that cones stay round; so mass ratios matter only inside a block.
+One eigendecomposition of A serves all ρ, even if A is singular. Blocks are first scaled to unit mobility, tangents by
+the same factor as their normals so that cones stay round; mass ratios then matter only inside a block.
 """
 
 from __future__ import annotations
@@ -19,26 +20,27 @@ from dataclasses import replace
 import numpy as np
 
 from coupler.contact.laws import de_saxce_shift, nearest_in_cone
-from coupler.contact.problem import Cones, ContactProblem, Solution, Status
+from coupler.contact.problem import Cones, ContactProblem
 from coupler.contact.residuals import reached, residual
+from coupler.contact.solution import Solution, Status
 from coupler.contact.solvers.newton import polished
 
-_PROXIMAL = 1e-6  # η, beside unit mobilities
+_PROXIMAL = 1e-6  # η, relative to unit mobilities
 _RELAXED = 1.6  # over-relaxation of x
 _BALANCE = 10  # iterations between changes of ρ
-_POLISH = 25  # iterations between attempts to end with Newton's steps
+_POLISH = 25  # iterations between attempts to finish with Newton steps
 
 
 def solve(
-    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, most: int = 20_000
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, iterations: int = 20_000
 ) -> Solution:
-    """Solves a contact problem by ADMM on the true cones; every 25th iteration, Newton's steps try to end it.
+    """Solves a contact problem by ADMM on the round cones; every 25th iteration, Newton steps try to finish it.
 
     Args:
-        problem: The contact problem.
-        start: Impulses to start from, N s, such as those of the step before; zeros for None.
-        tolerance: The residual to reach, m/s.
-        most: The number of iterations.
+        problem: the contact problem.
+        start: impulses to start from, N s, such as those of the step before; zeros if None.
+        tolerance: the residual to reach, m/s.
+        iterations: the largest number of iterations.
     """
     d = _scales(problem)
     cones = _Cones(problem, d)
@@ -51,7 +53,7 @@ def solve(
     lam = d * y
     error = residual(problem, lam).total
     status, k = Status.LIMIT, 0
-    while not (solved := reached(problem, lam, error, tolerance)) and k < most and status is Status.LIMIT:
+    while not (solved := reached(problem, lam, error, tolerance)) and k < iterations and status is Status.LIMIT:
         before = y
         right = z + rho * y + _PROXIMAL * x - b - cones.correction(z)
         x = vectors @ ((vectors.T @ right) / (np.maximum(values, 0.0) + rho + _PROXIMAL))
@@ -65,14 +67,14 @@ def solve(
         if problem.proven_infeasible(d * (y - before)):
             status = Status.INFEASIBLE
         elif k % _POLISH == 0:
-            end, least = polished(problem, lam, tolerance)
-            if reached(problem, end, least, tolerance):
-                lam, error = end, least
+            polished_impulses, polished_error = polished(problem, lam, tolerance)
+            if reached(problem, polished_impulses, polished_error, tolerance):
+                lam, error = polished_impulses, polished_error
     return Solution(lam, problem.velocities(lam), error, k, Status.SOLVED if solved else status)
 
 
 def _balance(primal: float, dual: float, impulse: float, velocity: float) -> float:
-    """The factor on ρ that brings both residuals, relative to what they are residuals of, together."""
+    """The factor on ρ that makes the two residuals, each relative to its own variable, equal."""
     primal, dual = primal / max(impulse, 1e-300), dual / max(velocity, 1e-300)
     if min(primal, dual) <= 0.0:
         return 1.0
@@ -81,7 +83,7 @@ def _balance(primal: float, dual: float, impulse: float, velocity: float) -> flo
 
 
 def _scales(problem: ContactProblem) -> np.ndarray:
-    """d of λ = d y, so that d A d has a diagonal of about one; the same for a cone's normal and tangents."""
+    """The factors d of λ = d y that give d A d a diagonal of about one; the same for a cone's normal and tangents."""
     d = np.sqrt(problem.steps)
     for cones in problem.cones:
         d[cones.rows[:3]] = d[cones.rows[:2]].min(axis=0)
@@ -111,7 +113,7 @@ class _Cones:
 
 
 def _scaled(cones: Cones, d: np.ndarray) -> Cones:
-    """Tangents are scaled as their normals are, what turns is not."""
-    n, _, *turning = cones.by_disc(d)
-    mu, *others = cones.friction
-    return replace(cones, friction=(mu, *(own * n / scale for own, scale in zip(others, turning, strict=True))))
+    """Cones in scaled impulses: tangents are scaled like their normals, spin and rolling are not."""
+    n, _, *rotational = cones.by_disc(d)
+    mu, *arms = cones.friction
+    return replace(cones, friction=(mu, *(arm * n / scale for arm, scale in zip(arms, rotational, strict=True))))

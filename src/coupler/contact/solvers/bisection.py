@@ -1,10 +1,11 @@
-"""Contact by contact, each solved exactly on its true friction cone.
+"""Gauss-Seidel sweeps that solve each contact exactly on its round friction cone.
 
-One contact has impulses λ = (λ_n, λ_t) and velocities w = A λ + b, b being what all other impulses leave. It is
+One contact has impulses λ = (λ_n, λ_t) and velocities w = A λ + b, where b is what all other impulses leave. It is
 
-- open, if b_n ≥ 0: λ = 0;
-- stuck, if λ = −A⁻¹ b lies in the cone: w = 0;
-- else sliding: λ is on the cone's edge, λ_t = µ λ_n u with a unit vector u, and w_n = 0. These meet in an ellipse,
+- open if b_n ≥ 0: λ = 0;
+- sticking if λ = −A⁻¹ b lies in the cone: w = 0;
+- otherwise sliding: λ is on the boundary of the cone, λ_t = µ λ_n u with a unit vector u, and w_n = 0. These two
+  conditions meet in an ellipse,
 
       λ_n = β / (a + µ c·u),   with β = −b_n, a = A_nn, c = A_nt,
 
@@ -12,13 +13,13 @@ One contact has impulses λ = (λ_n, λ_t) and velocities w = A λ + b, b being 
 
       F(u) = u × (β A_tn + a b_t) + µ (β u × A_tt u + (c·u) (u × b_t)) = 0.
 
-  F has at most four zeros on the circle; each is bracketed on a grid of angles, and its arc cut until it is found.
+  F has at most four zeros on the circle. Each is bracketed on a grid of angles, and its arc is cut until it is found.
 
-Sweeps over contacts, each solved so, are the per-contact iteration of Hwangbo, Lee and Hutter, 2018. (They take u
-where the energy along the ellipse is least, which is Coulomb's u only if c = 0.)
+Sweeps that solve one contact after another in this way are the per-contact iteration of Hwangbo, Lee and Hutter, 2018.
+(They choose u where the energy along the ellipse is least, which is Coulomb's u only if c = 0.)
 
-Compiled steps are compared with this solver. So a contact is solved here without laws.py and cone_update.py, except for
-the residual that ends the sweeps, and for a projected step where a singular block gives no solution.
+Compiled steps are tested against this solver. It therefore solves a contact without laws.py and cone_update.py, except
+for the residual that ends the sweeps, and for a projected step where a singular block gives no solution.
 """
 
 from __future__ import annotations
@@ -27,37 +28,38 @@ from math import inf, sqrt
 
 import numpy as np
 
-from coupler.contact.problem import Cone, ContactProblem, Solution
+from coupler.contact.problem import Cone, ContactProblem
+from coupler.contact.solution import Solution
 from coupler.contact.solvers.gauss_seidel import projected_step
 from coupler.contact.solvers.sweep import Update, sweep
 
-_POLISH = 10  # sweeps between attempts to end with Newton's steps
-_JAMMED = 1e-3  # of A_nn: where friction leaves less of it, a sliding contact jams
-_ROUNDING = 1e-16  # of the coefficients of F: what its value at a zero may be
-_SINGULAR = 1e-12  # of the largest singular value: blocks with a smaller one have no inverse
+_POLISH = 10  # sweeps between attempts to finish with Newton steps
+_JAMMED = 1e-3  # of A_nn: a sliding contact jams where friction leaves less of it than this
+_ROUNDING = 1e-16  # of the coefficients of F: how far from zero F may be at a zero
+_SINGULAR = 1e-12  # of the largest singular value: a block with a smaller one counts as singular
 _ANGLES = np.arange(65) * (2.0 * np.pi / 64)
 _COS, _SIN = np.cos(_ANGLES), np.sin(_ANGLES)
 _GRID = np.stack([_COS, _SIN, _COS**2, _SIN**2, _COS * _SIN], axis=1)
 
 
 def solve(
-    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, most: int = 2_000
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, iterations: int = 2_000
 ) -> Solution:
-    """Solves a contact problem by exact solutions of one contact after another.
+    """Solves a contact problem by sweeps that solve each contact exactly.
 
-    Every tenth sweep, Newton's steps try to end it: where contacts are redundant, sweeps alone are slow.
+    Every tenth sweep, Newton steps try to finish it: sweeps alone are slow where contacts are redundant.
 
     Args:
-        problem: The contact problem.
-        start: Impulses to start from, N s, such as those of the step before; zeros for None.
-        tolerance: The residual to reach, m/s.
-        most: The number of sweeps.
+        problem: the contact problem.
+        start: impulses to start from, N s, such as those of the step before; zeros if None.
+        tolerance: the residual to reach, m/s.
+        iterations: the largest number of sweeps.
     """
-    return sweep(problem, _contact, start, tolerance, most, polish=_POLISH)
+    return sweep(problem, _contact, start, tolerance, iterations, polish=_POLISH)
 
 
 def _contact(A: np.ndarray, steps: np.ndarray, cone: Cone) -> Update:
-    """The update of a cone: its exact solution; or a projected step where A's block is singular, or the cone rolls."""
+    """The exact update of a cone; a projected step if A's block is singular, or the cone resists rolling."""
     fallback = projected_step(A, steps, cone)
     if cone.rolling is not None:
         return fallback
@@ -84,7 +86,7 @@ class _OneContact:
         self.inverse = _inverse(A)
 
     def solve(self, b: np.ndarray) -> np.ndarray | None:
-        """λ of a contact that would close, b_n < 0, if it has one."""
+        """λ of a contact that would close, b_n < 0; None if there is no solution."""
         if self.inverse is not None:
             n, x, y = lam = -self.inverse @ b
             if n > 0.0 and x * x + y * y <= (self.friction * n) ** 2:
@@ -103,7 +105,7 @@ class _OneContact:
             -mu * (beta * Txy + cy * bx),
             mu * (beta * (Tyy - Txx) + cy * by - cx * bx),
         )
-        best, most = None, inf
+        best, dissipated = None, inf
         values = _GRID @ F
         for k in np.flatnonzero((values[:-1] > 0.0) != (values[1:] > 0.0)).tolist():
             ux, uy = _zero(F, k)
@@ -113,16 +115,16 @@ class _OneContact:
             n = beta / size
             tx, ty = mu * n * ux, mu * n * uy
             along = ux * (dx * n + Txx * tx + Txy * ty + bx) + uy * (dy * n + Tyx * tx + Tyy * ty + by)
-            if along <= 0.0 and n * along < most:  # against the slip; of several, what dissipates most
-                best, most = np.array((n, tx, ty)), n * along
+            if along <= 0.0 and n * along < dissipated:  # friction opposes slip; of several zeros, take the one that
+                best, dissipated = np.array((n, tx, ty)), n * along  # dissipates most
         return best
 
 
 def _zero(F: tuple[float, ...], k: int) -> tuple[float, float]:
     """The unit vector in the grid's k-th arc where F changes its sign.
 
-    The arc is cut where the chord of F is zero; an end that stays twice counts half (the Illinois rule), so that both
-    ends close in.
+    The arc is cut where the chord of F is zero. The value at an end that stays twice is halved (the Illinois rule), so
+    that both ends close in.
     """
 
     def value(x: float, y: float) -> float:
@@ -148,9 +150,10 @@ def _zero(F: tuple[float, ...], k: int) -> tuple[float, float]:
 
 
 class _Spin:
-    """A contact with torsion in one of three cases, each of which leaves a contact of three rows.
+    """A contact with torsion in one of three cases, each of which reduces it to a contact of three rows.
 
-    Held, w_s = 0: λ_s is eliminated. Spinning, λ_s = ±τ λ_n: its effects are added to those of λ_n.
+    Held (side 0): w_s = 0, and λ_s is eliminated. Spinning (side ±1): λ_s = ±τ λ_n, and its effects are added to those
+    of λ_n.
     """
 
     def __init__(self, A: np.ndarray, friction: float, torsion: float, side: float) -> None:

@@ -1,7 +1,7 @@
-"""The solver of the compiled step, sweeps and what follows them, for contact problems that are given by A and b.
+"""The solver of the compiled step, sweeps and the methods that follow them, for problems given by A and b.
 
-It takes any problem, with A as a product Z Yᵀ. Programs depend on how many contacts of which kind, other rows and
-columns of Z there are, not on their numbers, and solve many problems at once.
+It takes any problem whose A is a product Z Yᵀ. A program depends on the number of contacts of each kind, of other rows
+and of columns of Z, but not on their values, and solves many problems at once.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from math import inf, isinf
 import numpy as np
 
 from coupler.contact.kernels import assign, clear, copy
-from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
+from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Unilateral
 from coupler.contact.residuals import reached, residual
 from coupler.contact.rows import ContactRows
+from coupler.contact.solution import Solution, Status
 from coupler.contact.solvers import bisection
 from coupler.contact.step.columns import Node
 from coupler.contact.step.interaction import InteractingBlocks
@@ -23,20 +24,20 @@ from coupler.contact.step.refinement import Refinement
 from coupler.contact.step.relaxation import Relaxation
 from coupler.graph import Buffer, Builder, Executable, Field, Program, Window, compile, fields
 
-_NODE = 6  # rows of A that are eliminated at once
-_FAR = 1e30  # a velocity that no row reaches: where it has no limit
+_NODE = 6  # rows of A that are eliminated together
+_FAR = 1e30  # a velocity that no row reaches, for rows without a limit
 
 
 def solve(
-    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, most: int = 10
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, iterations: int = 10
 ) -> Solution:
-    """Solves a problem by sweeps, then by Newton's method, an interior point and paths.
+    """Solves a problem by sweeps, then by Newton's method, an interior-point method and path following.
 
     Args:
-        problem: The contact problem.
-        start: Impulses to start from, N s; zeros for None.
-        tolerance: The residual to reach, m/s.
-        most: The number of sweeps.
+        problem: the contact problem.
+        start: impulses to start from, N s; zeros if None.
+        tolerance: the residual to reach, m/s.
+        iterations: the largest number of sweeps.
     """
     cones = [(rows, x) for rows, x in zip(problem.rows, problem.blocks, strict=True) if isinstance(x, Cone)]
     order = [i for rows, _ in cones for i in range(rows.start, rows.stop)]
@@ -49,7 +50,7 @@ def solve(
     lam, b = problem.start(start) - given, problem.b + problem.A @ given
     Z = _factor(problem)[order].ravel()
     size = tuple(len(cone.coefficients) for _, cone in cones), len(limits), len(order)
-    impulses, counts = _compiled(*size, tolerance, most)(Z, Z, b[order], friction, limits.ravel(), lam[order])
+    impulses, counts = _compiled(*size, tolerance, iterations)(Z, Z, b[order], friction, limits.ravel(), lam[order])
     lam = given.copy()
     lam[order] += impulses
     error = residual(problem, lam).total
@@ -61,11 +62,11 @@ def solve(
 
 
 def row_limits(blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray]:
-    """Rows that are no contacts, as the program takes them.
+    """The laws of the rows that are not contacts, as the program takes them.
 
     Returns:
-        (n, 3): the least and the largest velocity, and the largest impulse of friction; and (n,), impulses that act
-        besides those of the program.
+        (n, 3): the least and the largest velocity, and the largest impulse of friction; and (n,), constant impulses
+        that act in addition to those of the program.
     """
     limits, given = list[tuple[float, float, float]](), list[float]()
     for block in blocks:
@@ -86,15 +87,15 @@ def row_limits(blocks: Sequence[Block]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _factor(problem: ContactProblem) -> np.ndarray:
-    """Z with A = Z Zᵀ: by eigenvalues in rows of unit mobility, so that small masses count as well as large ones."""
+    """Z with A = Z Zᵀ, by eigenvalues in rows of unit mobility, so that small masses count as much as large ones."""
     root = np.sqrt(problem.steps)
     values, vectors = np.linalg.eigh(root[:, None] * problem.A * root)
     return vectors * np.sqrt(np.maximum(values, 0.0)) / root[:, None]
 
 
 @cache
-def _compiled(discs: tuple[int, ...], others: int, columns: int, tolerance: float, most: int) -> Executable:
-    return compile(cascade_program(discs, others, columns, tolerance, most))
+def _compiled(discs: tuple[int, ...], others: int, columns: int, tolerance: float, sweeps: int) -> Executable:
+    return compile(cascade_program(discs, others, columns, tolerance, sweeps))
 
 
 def cascade_program(
@@ -102,22 +103,23 @@ def cascade_program(
     others: int,
     columns: int,
     tolerance: float,
-    most: int = 10,
+    most_sweeps: int = 10,
     seen: Sequence[Sequence[int]] | None = None,
 ) -> Program:
-    """The program (Z, Y, velocities, friction, limits, start) → (solution, counts) of problems of one size.
+    """The program (Z, Y, velocities, friction, limits, start) → (solution, counts) for problems of one size.
 
-    Rows of contacts come first; Z and Y have so many columns. `velocities` is b, and `solution` is λ. `friction` has a
-    coefficient for each disc of each contact (see laws.py). `limits` has three numbers for each other row: the least
-    and the largest velocity, and the largest impulse of its friction. `counts` are sweeps and iterations.
+    Rows of contacts come first. `velocities` is b, and `solution` is λ. `friction` has a coefficient for each disc of
+    each contact (see laws.py). `limits` has three numbers for each other row: the least and the largest velocity, and
+    the largest impulse of its friction. `counts` are the numbers of sweeps and of further iterations.
 
     Args:
-        discs: of each contact, how many discs it has: 1; with torsion 2; with rolling friction 3.
-        others: how many other rows there are.
-        columns: of Z and Y.
+        discs: the number of discs of each contact: 1; with torsion 2; with rolling friction 3.
+        others: the number of other rows.
+        columns: the number of columns of Z and Y.
         tolerance: the residual to reach, m/s; times the largest entry of b, if that is above 1 m/s.
-        most: the number of sweeps.
-        seen: of each contact and other row, which nodes of 6 columns each it sees: in all others, Z and Y are zero.
+        most_sweeps: the largest number of sweeps.
+        seen: for each contact and other row, the nodes of 6 columns each in which its rows of Z and Y may be nonzero;
+            all, if None.
     """
     rows_of, b = ContactRows(discs), Builder("cascade")
     n, contacts = rows_of.total + others, len(rows_of)
@@ -143,7 +145,7 @@ def cascade_program(
     blocks.begin_all()
     blocks.join()
     relaxation = Relaxation(blocks)
-    relaxation.solve(tolerance, most, residual_, sweeps)
+    relaxation.solve(tolerance, most_sweeps, residual_, sweeps)
     Refinement(blocks, ways, relaxation).solve(tolerance, residual_, iterations)
     copy(b, blocks.impulses, solution, n)
     for k, buffer in enumerate((sweeps, iterations)):
@@ -152,7 +154,7 @@ def cascade_program(
 
 
 class _Product:
-    """Blocks that see each other through Z Yᵀ: see `Ways`."""
+    """Blocks that interact through Z Yᵀ: see `Ways`."""
 
     def __init__(
         self,

@@ -1,12 +1,12 @@
-"""Lemke's pivots, and the contact problem as a linear complementarity problem with polyhedral cones.
+"""Lemke's method, and the contact problem as a linear complementarity problem with polyhedral cones.
 
-Friction acts along η directions, the columns of D, λ_t = D λ_F with λ_F ≥ 0 [002, eq. 1], and
+Friction acts along η directions, the columns of D: λ_t = D λ_F with λ_F ≥ 0 [002, eq. 1], and
 
     0 ≤ w_n ⊥ λ_N ≥ 0,   0 ≤ S e + Dᵀ w_t ⊥ λ_F ≥ 0,   0 ≤ µ λ_N − eᵀ λ_F ⊥ S ≥ 0,     [002, eq. 4]
 
-where S ends as the speed of slip. A spin is such a friction with two directions, ±1. A row between bounds has
-λ = l + x and a slack s: 0 ≤ w + s ⊥ x ≥ 0, 0 ≤ (u − l) − x ⊥ s ≥ 0. Rows that are free, w = 0, are eliminated. So
-with λ = λ₀ + G x all contacts together are [002, eq. 11, 13]
+where S becomes the speed of slip. Spin is such a friction with the two directions ±1. A row between bounds l and u has
+λ = l + x and a slack s: 0 ≤ w + s ⊥ x ≥ 0, 0 ≤ (u − l) − x ⊥ s ≥ 0. Bilateral rows, w = 0, are eliminated. With
+λ = λ₀ + G x, all contacts together are [002, eq. 11, 13]
 
     0 ≤ [ Gᵀ A G  E ] [ x ] + [ Gᵀ (A λ₀ + b) ]  ⊥  [ x ] ≥ 0.
         [ C       0 ] [ s ]   [ c             ]     [ s ]
@@ -19,13 +19,14 @@ import contextlib
 import numpy as np
 
 from coupler.contact.laws import discs
-from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Solution, Status, Unilateral
+from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Unilateral
 from coupler.contact.residuals import reached, residual
+from coupler.contact.solution import Solution, Status
 from coupler.model.errors import ModelError
 
-_ROUNDING = 1e-14  # beside the largest entry: what impulses that move nothing leave in A
-_RAY = 1e-9  # a ray proves that there is no solution if it is one to this part of its length
-_TINY = 1e-11  # beside entries of about one: smaller pivots are rounding, and so are smaller differences of ratios
+_ROUNDING = 1e-14  # of the largest entry: what impulses that move nothing leave in A by rounding
+_RAY = 1e-9  # a ray proves that there is no solution if it satisfies Farkas' conditions to this part of its length
+_TINY = 1e-11  # relative to entries of about one: smaller pivots, and smaller differences of ratios, are rounding
 
 
 def solve(
@@ -33,21 +34,21 @@ def solve(
     *,
     start: np.ndarray | None = None,
     tolerance: float = 1e-10,
-    most: int = 2_000,
+    iterations: int = 2_000,
     directions: int = 8,
 ) -> Solution:
-    """Solves a contact problem whose cones are polyhedral by Lemke's method.
+    """Solves a contact problem with polyhedral cones by Lemke's method.
 
-    It is exact for these cones; the residual is that of true, round ones. As directions are added, the slip's velocity
-    nears that of round cones by 1/η, what friction dissipates by 1/η². Redundant contacts at mass ratios beyond 1e4 may
-    end by rounding, with status RAY.
+    The solution is exact for these cones; the residual is that of the round ones. With more directions, the velocity of
+    slip approaches that of round cones as 1/η, and the dissipation of friction as 1/η². Redundant contacts at mass
+    ratios beyond 1e4 may fail by rounding, with status RAY.
 
     Args:
-        problem: The contact problem.
-        start: Not used: pivots start from zero. Checked all the same.
-        tolerance: The error (m/s) that rows with w = 0, eliminated before the pivots, may have after them.
-        most: The number of pivots.
-        directions: η ≥ 3, evenly spaced; an even number gives friction that is alike forwards and backwards.
+        problem: the contact problem.
+        start: unused, because pivots start from zero; checked all the same.
+        tolerance: the error, m/s, that bilateral rows, which are eliminated before the pivots, may have after them.
+        iterations: the largest number of pivots.
+        directions: η ≥ 3, evenly spaced; an even number makes friction the same forwards and backwards.
     """
     problem.start(start)
     if directions < 3:
@@ -62,7 +63,7 @@ def solve(
     M = np.block([[G.T @ Ar @ G, E], [C, np.zeros((len(c), len(c)))]])
     q = np.concatenate([G.T @ (Ar @ base + br), c])
     d = _scales(M, E)
-    z, ray, status, pivots = _pivot(M * np.outer(d, d), q * d, most)
+    z, ray, status, pivots = _pivot(M * np.outer(d, d), q * d, iterations)
     lam, away = (G @ (d * v)[: G.shape[1]] for v in (z, ray))
     lam = lam + base
     lam, away = lam - X @ (A @ lam + b), away - X @ (A @ away)
@@ -75,7 +76,7 @@ def solve(
 
 
 def _eliminated(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are free, and their response X, (n, n): λ_free = −X (A λ + b) makes w_free = 0 if anything can."""
+    """Which rows are bilateral, and their response X, (n, n): λ_free = −X (A λ + b) makes w_free = 0 if possible."""
     lower, upper = problem.bounds
     free = np.isinf(lower) & np.isinf(upper) & ~problem.frictional
     root = np.sqrt(problem.steps[free])
@@ -88,7 +89,7 @@ def _eliminated(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _scales(M: np.ndarray, E: np.ndarray) -> np.ndarray:
-    """Scales of x and s, with which GᵀAG has a unit diagonal, and E and C entries of about one."""
+    """Scales of x and s that give GᵀAG a unit diagonal, and E and C entries of about one."""
     d = M.diagonal()[: len(E)].copy()
     d[d <= _ROUNDING * d.max(initial=0.0)] = 1.0  # impulses that move nothing
     d = 1.0 / np.sqrt(d)
@@ -96,7 +97,7 @@ def _scales(M: np.ndarray, E: np.ndarray) -> np.ndarray:
 
 
 def _polyhedral(problem: ContactProblem, directions: int) -> tuple[np.ndarray, ...]:
-    """λ₀, G, E, C, c of the complementarity problem; rows of G that are free are zero."""
+    """λ₀, G, E, C, c of the complementarity problem; rows of G for bilateral rows are zero."""
     n = len(problem.b)
     columns: list[tuple[int, np.ndarray]] = []  # first row and entries of a generator of impulses
     slacks: list[tuple[list[int], int, float, float]] = []  # Σ of some generators ≤ factor · another + width
@@ -133,25 +134,27 @@ def _polyhedral(problem: ContactProblem, directions: int) -> tuple[np.ndarray, .
     return base, G, E, C, np.array([width for *_, width in slacks], float)
 
 
-def lemke_lcp(M: np.ndarray, q: np.ndarray, *, most: int = 2_000) -> tuple[np.ndarray, np.ndarray, Status, int]:
-    """Solves 0 ≤ w = M z + q ⊥ z ≥ 0 by Lemke's method with the lexicographic rule, under which pivots never cycle.
+def lemke_lcp(M: np.ndarray, q: np.ndarray, *, iterations: int = 2_000) -> tuple[np.ndarray, np.ndarray, Status, int]:
+    """Solves 0 ≤ w = M z + q ⊥ z ≥ 0 by Lemke's method with the lexicographic rule, which prevents cycles.
 
     Args:
-        M: (n, n), entries of about one; for copositive M, such as contact's, a solution or a ray always comes.
+        M: (n, n), with entries of about one. If M is copositive, as in contact problems, the method ends with a
+            solution or a ray.
         q: (n,).
-        most: The number of pivots.
+        iterations: the largest number of pivots.
 
     Returns:
-        z, w, the status and the number of pivots. INFEASIBLE is proven: the ray y has y ≥ 0, Mᵀ y ≤ 0 and qᵀ y < 0,
-        so that no z ≥ 0 makes w ≥ 0. A RAY without that proof says nothing. Where the status is not SOLVED, z and w
-        are those of the last pivot, and w is not complementary.
+        z, w, the status and the number of pivots. INFEASIBLE is proven: the ray y has y ≥ 0, Mᵀ y ≤ 0 and qᵀ y < 0, so
+            that
+        no z ≥ 0 makes w ≥ 0. RAY proves nothing. If the status is not SOLVED, z and w are those of the last pivot, and
+        w is not complementary.
     """
-    z, _, status, pivots = _pivot(M, q, most)
+    z, _, status, pivots = _pivot(M, q, iterations)
     return z, M @ z + q, status, pivots
 
 
-def _pivot(M: np.ndarray, q: np.ndarray, most: int) -> tuple[np.ndarray, np.ndarray, Status, int]:
-    """z, the ray along which z can grow for ever (zero if there is none), the status and the number of pivots.
+def _pivot(M: np.ndarray, q: np.ndarray, iterations: int) -> tuple[np.ndarray, np.ndarray, Status, int]:
+    """z, the ray along which z can grow without bound (zero if there is none), the status and the number of pivots.
 
     The tableau's rows are B⁻¹ [1, −M, −e, q], for w − M z − e z₀ = q: variables 0 … n − 1 are w, then z, then z₀.
     """
@@ -164,7 +167,7 @@ def _pivot(M: np.ndarray, q: np.ndarray, most: int) -> tuple[np.ndarray, np.ndar
     row, entering = n - 1 - int(np.argmin(q[::-1])), 2 * n  # the last of the most negative: least by the rule
     status, pivots = Status.LIMIT, 0
     ray = np.zeros(2 * n + 1)
-    while pivots < most:
+    while pivots < iterations:
         leaving, basis[row], pivots = basis[row], entering, pivots + 1
         tableau[row] /= tableau[row, entering]
         factors = tableau[:, entering].copy()
@@ -193,7 +196,7 @@ def _pivot(M: np.ndarray, q: np.ndarray, most: int) -> tuple[np.ndarray, np.ndar
 
 
 def _leave(tableau: np.ndarray, entering: int, basis: np.ndarray) -> int:
-    """The row that leaves: z₀'s if it may, else that of the lexicographically least ratios [q, B⁻¹] / column."""
+    """The row that leaves: that of z₀ if possible, otherwise that of the lexicographically least [q, B⁻¹] / column."""
     n = len(basis)
     column = tableau[:, entering]
     rows = np.flatnonzero(column > _TINY * max(column.max(), 1.0))

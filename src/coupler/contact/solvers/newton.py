@@ -1,4 +1,4 @@
-"""Newton's steps on the natural map: they make impulses exact once it is known what touches, sticks and slides."""
+"""Newton steps on the natural map: they make impulses exact once it is clear which contacts touch, stick and slide."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from coupler.contact.problem import ContactProblem
 from coupler.contact.residuals import natural_map, reached, residual
 
 _SINGULAR = 1e-13  # of the largest singular value: redundant contacts leave such directions of λ undetermined
-_LESS = 0.5  # a step that does not lessen the residual by this factor is not near enough to the solution to help
+_LESS = 0.5  # a step that does not reduce the residual by this factor starts too far from the solution to help
 
 
 def polished(
-    problem: ContactProblem, impulses: np.ndarray, tolerance: float, most: int = 10
+    problem: ContactProblem, impulses: np.ndarray, tolerance: float, iterations: int = 10
 ) -> tuple[np.ndarray, float]:
-    """Impulses, and their residual, after steps of semismooth Newton on λ − P(λ − r w) = 0.
+    """Impulses, and their residual, after semismooth Newton steps on λ − P(λ − r w) = 0.
 
-    Steps are taken for as long as each lessens the residual by half; none if the first does not. They are the
-    shortest, by least squares, since redundant contacts leave λ undetermined.
+    Steps continue as long as each halves the residual; if the first does not, the impulses are returned unchanged. Each
+    step is the shortest in the sense of least squares, because redundant contacts leave λ undetermined.
     """
     error = residual(problem, impulses).total
-    for _ in range(most):
+    for _ in range(iterations):
         if reached(problem, impulses, error, tolerance):
             break
         F, J = _natural(problem, impulses)
@@ -35,18 +35,18 @@ def polished(
 
 
 def _natural(problem: ContactProblem, impulses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """F = λ − P(λ − r w), N s, and one of its derivatives by λ."""
+    """F = λ − P(λ − r w), N s, and an element of its generalised derivative with respect to λ."""
     r, one = problem.steps, np.eye(len(impulses))
     target, rates = impulses - r * problem.velocities(impulses), one - r[:, None] * problem.A
     lower, upper = problem.bounds
     J = one - np.where(((lower <= target) & (target <= upper))[:, None], rates, 0.0)
     for cones in problem.cones:
-        for sizes, rows in cones.discs:
-            for size, t, n in zip(sizes, rows.T, cones.rows[0], strict=True):
+        for coefficients, rows in cones.discs:
+            for coefficient, t, n in zip(coefficients, rows.T, cones.rows[0], strict=True):
                 pressed = max(impulses[n], 0.0)
-                length, radius = float(np.linalg.norm(target[t])), size * pressed
+                length, radius = float(np.linalg.norm(target[t])), coefficient * pressed
                 if length > radius:
                     u = target[t] / length
                     J[t] = one[t] - (radius / length) * (np.eye(len(t)) - np.outer(u, u)) @ rates[t]
-                    J[t, n] -= size * u * (pressed > 0.0)
+                    J[t, n] -= coefficient * u * (pressed > 0.0)
     return r * natural_map(problem, impulses), J

@@ -1,4 +1,4 @@
-"""Sweeps over the blocks of a contact problem, each solved for its own impulses while the others' stay."""
+"""Sweeps over the blocks of a contact problem: each block is solved for its own impulses while the others are fixed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from coupler.contact.problem import Cone, ContactProblem, Solution, Status
+from coupler.contact.problem import Cone, ContactProblem
 from coupler.contact.residuals import reached, residual
+from coupler.contact.solution import Solution, Status
 from coupler.contact.solvers.newton import polished
 
 # From a block's impulses and velocities to its new impulses.
@@ -19,20 +20,20 @@ def sweep(
     cone: Callable[[np.ndarray, np.ndarray, Cone], Update],
     start: np.ndarray | None,
     tolerance: float,
-    most: int,
+    iterations: int,
     relaxation: float = 1.0,
     polish: int = 0,
 ) -> Solution:
-    """Sweeps until the residual is met, the sweeps are spent, or the impulses run away along a proof that none do.
+    """Sweeps until the residual is reached, no sweeps are left, or growing impulses prove that there is no solution.
 
     Args:
-        problem: The contact problem.
-        cone: How to update a cone, from its block of A, its inverse mobilities and itself.
-        start: Impulses to start from, N s.
-        tolerance: The residual to reach, m/s.
-        most: The number of sweeps.
-        relaxation: Of rows that are no cones: ω in λ ← P(λ − ω w / A_ii).
-        polish: Sweeps between attempts to end with Newton's steps; 0 for none.
+        problem: the contact problem.
+        cone: makes the update of a cone from its block of A, its inverse mobilities and its law.
+        start: impulses to start from, N s.
+        tolerance: the residual to reach, m/s.
+        iterations: the largest number of sweeps.
+        relaxation: ω in λ ← P(λ − ω w / A_ii), for rows that are not cones.
+        polish: the number of sweeps between attempts to finish with Newton steps; 0 for none.
     """
     lam = problem.start(start)
     w = problem.velocities(lam)
@@ -47,7 +48,7 @@ def sweep(
         updates.append((rows, problem.A[rows], update))
     error = residual(problem, lam).total
     status, k = Status.LIMIT, 0
-    while not (solved := reached(problem, lam, error, tolerance)) and k < most and status is Status.LIMIT:
+    while not (solved := reached(problem, lam, error, tolerance)) and k < iterations and status is Status.LIMIT:
         before = lam.copy()
         for rows, A, update in updates:
             new = update(lam[rows], w[rows])
@@ -58,9 +59,9 @@ def sweep(
         if problem.proven_infeasible(lam - before):
             status = Status.INFEASIBLE
         elif polish and k % polish == 0:
-            end, least = polished(problem, lam, tolerance)
-            if reached(problem, end, least, tolerance):
-                lam, error = end, least
+            polished_impulses, polished_error = polished(problem, lam, tolerance)
+            if reached(problem, polished_impulses, polished_error, tolerance):
+                lam, error = polished_impulses, polished_error
     return Solution(lam, problem.velocities(lam), error, k, Status.SOLVED if solved else status)
 
 

@@ -140,10 +140,12 @@ class Search:
         """One step of each search that goes on."""
         searching = self._records[self._places].fields["searching"]
         assert isinstance(searching, Slot)
-        for side in (0, 1):
-            self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
-        window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
-        self._builder.loop(kernels.improve, pair=window, among=self._among, where=searching)
+        loops = [own for side in (0, 1) for own in self._pairs_looked_at(side)] + [np.array(self._all)]
+        with self._builder.interleave(_pair_by_pair(loops)):  # one way through the pairs, not one for each kind
+            for side in (0, 1):
+                self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
+            window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
+            self._builder.loop(kernels.improve, pair=window, among=self._among, where=searching)
 
     def _flat(self, i: int) -> bool:
         """Whether both shapes of a pair have patches."""
@@ -212,6 +214,16 @@ class Search:
             table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
             flags = {"among": self._flags(alike), "where": _rows_of(where, alike)}
             self._builder.loop(looking, pair=self._window(alike) | table, **flags)
+
+    def _pairs_looked_at(self, side: int) -> list[np.ndarray]:
+        """The pairs in each loop that `_look_at` writes over all of them, row by row."""
+        kinds = self._alike(lambda i: self._key(i, side))
+        rows = [[self._rows_looked_at(i, side) for i in alike] for alike in kinds]
+        return [np.repeat(alike, many) for alike, many in zip(kinds, rows, strict=True)]
+
+    def _rows_looked_at(self, i: int, side: int) -> int:
+        own = self._forms[i][side]
+        return len(cores.chunks(own)) if isinstance(own, Hull) else 1
 
     def _try_faces(self, rows: Rows, side: int) -> None:
         """Normals of hulls' faces as directions to start from."""
@@ -298,6 +310,16 @@ def _boxes(both: Forms) -> bool:
 
 def _corners(own: Geometry) -> int:
     return sides(own) if has_patches(own) else 3
+
+
+def _pair_by_pair(loops: Sequence[np.ndarray]) -> np.ndarray:
+    """The order in which loops take the next rows, so that all rows of a pair come before those of the next one.
+
+    Args:
+        loops: of each loop the pairs of its rows, in ascending order.
+    """
+    turns = np.repeat(np.arange(len(loops)), [len(pairs) for pairs in loops])
+    return turns[np.argsort(np.concatenate(loops), kind="stable")]
 
 
 def _rows_of(slot: Any, rows: Any) -> Any:

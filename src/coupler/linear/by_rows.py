@@ -1,4 +1,4 @@
-"""Householder's reflections of long matrices, as operations on rows; see `coupler.linear`.
+"""Householder's reflections of long matrices, as operations on rows; see reflections.py.
 
 A reflection takes the entries of a column, in some rows, onto the first of them. Which ones follow each other is
 planned beforehand, so that known zeros last: see `coupler.zeros.plan_of_reflections`.

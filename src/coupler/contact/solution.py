@@ -1,0 +1,31 @@
+"""What a solver of contact problems returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+
+class Status(Enum):
+    """How a solver ended."""
+
+    SOLVED = "solved"
+    LIMIT = "the iterations are spent"
+    INFEASIBLE = "no impulses keep the laws"
+    RAY = "pivots ended without a solution, on a ray or by rounding, and none is ruled out"
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Impulses λ (n,) in N s, velocities w = A λ + b (n,) in m/s, and how good they are.
+
+    `residual` is that of the laws themselves, true cones included, whatever the solver did (see `residual`).
+    """
+
+    impulses: np.ndarray
+    velocities: np.ndarray
+    residual: float
+    iterations: int
+    status: Status

@@ -1,0 +1,143 @@
+"""Linear systems of floats or nodes by Householder's reflections, which need no pivots and hence no branches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from coupler.linear.by_rows import null_space_by_rows, solve_by_rows
+from coupler.rows import LONG, has_unknown, is_zero, pattern
+from coupler.zeros import plan_of_reflections
+
+Array = Any  # an ndarray of floats, or of nodes
+
+
+def solve(A: Array, B: Array) -> Array:
+    """A⁻¹ B for a small square A of any kind, and a vector or matrix B.
+
+    One and two rows are solved by hand, more by Householder's reflections, which need no pivots and hence no branches.
+    """
+    columns = B[:, None] if B.ndim == 1 else B
+    if len(A) == 1:
+        X = columns / A[0, 0]
+    elif len(A) == 2:
+        (a, b), (c, d) = A
+        X = np.array([d * columns[0] - b * columns[1], a * columns[1] - c * columns[0]]) / (a * d - b * c)
+    else:
+        X = _solve_by_reflections(A, columns)
+    return X[:, 0] if B.ndim == 1 else X
+
+
+def _solve_by_reflections(A: Array, B: Array) -> Array:
+    """R X = Qᵀ B, where Q R = A with its columns in another order.
+
+    A reflection takes a column's entries, in rows that are left, onto one of them. Rows with a zero there, as loops
+    side by side leave many, take no part.
+    """
+    n = len(A)
+    if _are_long_reflections(A, B) and has_unknown(A):
+        return solve_by_rows(A, B)
+    rows = [list(row) for row in np.concatenate([A, B], axis=1)]
+    left, waiting = list(range(n)), list(range(n))
+    solved: list[tuple[int, int]] = []  # columns, and the rows that give their unknowns
+    while waiting:
+        solved.append(_reflect_next(rows, left, waiting))
+    X: list[Any] = [None] * n
+    for k in reversed(range(n)):
+        j, i = solved[k]
+        known = [(rows[i][other], X[other]) for other, _ in solved[k + 1 :] if not is_zero(rows[i][other])]
+        X[j] = (np.array(rows[i][n:]) - sum((a * x for a, x in known), 0.0)) / rows[i][j]
+    return np.array(X)
+
+
+def null_space(K: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
+    """An orthonormal basis N of what K maps to zero, n × (n − m), and K⁺ = Kᵀ (K Kᵀ)⁻¹, n × m.
+
+    Householder's reflections take Kᵀ to Q₁ R; the other columns of Q are N, and K⁺ = Q₁ R⁻ᵀ. There are no pivots and
+    hence no branches: what K is decides nothing but numbers.
+
+    Args:
+        K: m × n, with m ≤ n rows, none of which follows from others.
+        full: where K may be anything but zero. If given, N and K⁺ have zeros where `null_space_patterns` says.
+    """
+    m, n = K.shape
+    if full is not None or (_are_long_reflections(K.T, np.eye(n)) and has_unknown(K)):
+        return null_space_by_rows(K, pattern(K) if full is None else full)
+    rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
+    left, waiting, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
+    while waiting:
+        done.append(_reflect_next(rows, left, waiting))
+    z: list[Any] = []  # R⁻ᵀ, row by row
+    for k, (j, i) in enumerate(done):
+        known = [(rows[other][j], z[a]) for a, (_, other) in enumerate(done[:k]) if not is_zero(rows[other][j])]
+        z.append((np.eye(m)[j] - sum((a * x for a, x in known), 0.0)) / rows[i][j])
+    Q1 = np.array([rows[i][m:] for _, i in done]).T
+    return np.array([rows[i][m:] for i in left]).reshape(n - m, n).T, Q1 @ np.array(z)
+
+
+def least_squares(A: Array, b: Array, spanning: Sequence[int] | None = None) -> Array:
+    """x for which A x is nearest to b, the shortest one if there are several.
+
+    Args:
+        A: m × n, a matrix of any shape.
+        b: (m,), a vector.
+        spanning: columns of A of which all others are made, and none of them; needed where A is not of full rank.
+    """
+    m, n = A.shape
+    if spanning is not None and len(spanning) < min(m, n):  # A = C (C⁺ A), both factors of full rank
+        inverse = null_space(A[:, list(spanning)].T)[1].T
+        return least_squares(inverse @ A, inverse @ b)
+    if m == n:
+        return solve(A, b)
+    return null_space(A)[1] @ b if m < n else null_space(A.T)[1].T @ b
+
+
+def _are_long_reflections(A: Array, B: Array) -> bool:
+    """Whether they are better computed by rows than spelled out."""
+    (p, m), n = A.shape, B.shape[1]
+    if p * m * (m + n) < LONG:
+        return False
+    reflections, done, _ = plan_of_reflections(pattern(A))
+    turn = {j: k for k, (j, _) in enumerate(done)}
+    return sum(2 * len(own) * (m - turn[j] + n) for j, own in reflections) >= LONG
+
+
+def _reflect_next(rows: list[list[Any]], left: list[int], waiting: list[int]) -> tuple[int, int]:
+    """Reflects one of the waiting columns onto one of the rows that are left; returns both, which wait no longer.
+
+    The column with the fewest entries comes first, so that zeros last.
+    """
+    entries = {j: [i for i in left if not is_zero(rows[i][j])] for j in waiting}
+    j = min(waiting, key=lambda column: len(entries[column]))
+    if not entries[j]:  # singular wherever one looks: the result shows it
+        entries[j] = left[:1]
+    first = _reflect(rows, entries[j], j)
+    left.remove(first)
+    waiting.remove(j)
+    return j, first
+
+
+def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
+    """Takes the entries of column j in some rows onto the first of them; returns that row."""
+    first, *others = own
+    if not others:
+        return first
+    x = [rows[i][j] for i in own]
+    length = np.sqrt(sum(a * a for a in x))
+    length = np.where(x[0] < 0.0, -length, length)  # away from x, so that nothing cancels
+    normal = [x[0] + length, *x[1:]]
+    scale = 1.0 / (length * normal[0])
+    for column in range(len(rows[first])):
+        values = [rows[i][column] for i in own]
+        if column == j:
+            reflected = [-length] + [0.0] * len(others)
+        elif all(map(is_zero, values)):
+            continue
+        else:
+            shift = scale * sum(a * value for a, value in zip(normal, values, strict=True))
+            reflected = [value - a * shift for a, value in zip(normal, values, strict=True)]
+        for i, value in zip(own, reflected, strict=True):
+            rows[i][column] = value
+    return first
