@@ -246,8 +246,12 @@ def product(A: Any, B: Any, wanted: np.ndarray | None = None) -> np.ndarray:
     rows.put_matrix(b, B, n)
     parts = [runs(row) for row in full_B]
     for i in range(m):
+        sums: dict[tuple[int, int], list[int]] = {}  # by run: those into the same one follow each other
         for k in np.flatnonzero(full_A[i]).tolist():
-            for first, width in parts[k] if wanted is None else runs(full_B[k] & wanted[i]):
+            for run in parts[k] if wanted is None else runs(full_B[k] & wanted[i]):
+                sums.setdefault(run, []).append(k)
+        for (first, width), own in sums.items():
+            for k in own:
                 rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, width)
     filled = np.einsum("ik,kj->ij", full_A.astype(int), full_B.astype(int)) > 0
     return np.where(filled if wanted is None else filled & wanted, rows.run().matrix(c, m, n, n), 0.0)

@@ -83,11 +83,11 @@ def reflected(full: np.ndarray, reflections: Sequence[Reflection]) -> np.ndarray
     return full
 
 
-def inverse_pattern(triangular: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The pattern of R⁻¹ B for those of an upper triangular R and of B."""
-    result = right.copy()
-    for k in reversed(range(len(triangular))):
-        result[k] |= result[k + 1 :][triangular[k, k + 1 :]].any(axis=0)
+def inverse_pattern(triangular: np.ndarray) -> np.ndarray:
+    """The pattern of R⁻ᵀ for that of an upper triangular R."""
+    result = np.eye(len(triangular), dtype=bool)
+    for i in range(len(triangular)):
+        result[i + 1 :][triangular[i, i + 1 :]] |= result[i]
     return result
 
 
@@ -95,8 +95,10 @@ def null_space_patterns(full: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The patterns of N and K⁺ that `coupler.linear.null_space` computes, for the pattern of K, m × n."""
     m, n = full.shape
     reflections, done, remaining = plan_of_reflections(full.T)
-    after = reflected(np.concatenate([full.T, np.eye(n, dtype=bool)], axis=1), reflections)
-    columns, rows = [j for j, _ in done], [i for _, i in done]
-    inverse = np.zeros((m, n), bool)
-    inverse[columns] = inverse_pattern(after[np.ix_(rows, columns)], after[rows, m:])
-    return after[remaining, m:].T, inverse.T
+    columns, pivots = [j for j, _ in done], [i for _, i in done]
+    result = np.zeros((n, n), bool)
+    result[pivots, :m] = inverse_pattern(reflected(full.T, reflections)[np.ix_(pivots, columns)])
+    result[remaining, m + np.arange(n - m)] = True
+    for _, own in reversed(reflections):
+        result[list(own)] = result[list(own)].any(axis=0)
+    return result[:, m:], result[:, np.argsort(columns)]

@@ -24,7 +24,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.linear import Cholesky, known_value, product_where, symmetric_product
-from coupler.passes import Body, Output, Visit
+from coupler.passes import Body, Output, Visit, inertia_of_tree
 from coupler.spatial import RigidInertia, mirrored
 
 _MANY = 4  # bodies, from which on joint by joint is cheaper
@@ -182,10 +182,15 @@ class JointByJoint(Articulated):
         """Args: a cluster, forces p on its bodies, and their inertias, if not their articulated ones."""
         self.cluster = cluster
         self.p = dict(p)
+        if cluster.looped:
+            H, F, carried = inertia_of_tree(cluster)
+            self._inertia: dict[Any, Any] = {cluster.outputs[0]: carried}
+            self._project(H, {cluster.outputs[0]: F})
+            return
         inertia = inertia or {body: body.IA if body.carries else body.inertia for body in cluster.bodies}
         depth = sum(map(len, cluster.shape.paths)) / len(cluster.bodies)
         self._at_outputs = cluster.shape.is_large and depth > _DEEP
-        self._inertia: dict[Any, Any] = {}
+        self._inertia = {}
         for body in reversed(cluster.bodies):  # children before their parents
             carrier, own = body.parent or body.output, inertia[body]
             if self._at_outputs:
@@ -197,8 +202,11 @@ class JointByJoint(Articulated):
             if self.p:
                 passed = body.X.transform_force(self.p[body])
                 self.p[carrier] = self.p[carrier] + passed if carrier in self.p else passed
-        H, F = self._tree_inertia_at_outputs() if self._at_outputs else self._tree_inertia()
-        G = cluster.G
+        self._project(*(self._tree_inertia_at_outputs() if self._at_outputs else self._tree_inertia()))
+
+    def _project(self, H: Any, F: Mapping[Any, Any]) -> None:
+        """D and W, from the joint-space inertia H of the tree and the momenta F of joints on output bodies."""
+        cluster, G = self.cluster, self.cluster.G
         if cluster.shape.is_large:  # one product for all
             projected = np.concatenate([H + np.diag(cluster.armatures), *F.values()]) @ G
             HG, *self.W = np.split(projected, len(H) + 6 * np.arange(len(F)))

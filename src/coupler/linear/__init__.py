@@ -2,6 +2,7 @@
 
 factors        L D Lᵀ of symmetric positive definite matrices; L U
 reflections    square systems, null spaces, least squares
+by_rows        the same of long matrices, as operations on rows
 products       products of which only some entries are needed
 """
 

@@ -144,5 +144,6 @@ def factors_by_rows(A: Array) -> Array | None:
         rows.invert(M + k * n + k, M + k * n + k)
         for i in range(k + 1, n):
             rows.scale(M + i * n + k, M + k * n + k, M + i * n + k, 1)
+        for i in range(k + 1, n):
             rows.subtract(M + i * n + k + 1, M + i * n + k, M + k * n + k + 1, n - k - 1)
     return rows.run().matrix(M, n, n, n)

@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from coupler.rows import LONG, Rows, has_unknown, is_zero, pattern
-from coupler.zeros import plan_of_reflections, runs
+from coupler.linear.by_rows import null_space_by_rows, solve_by_rows
+from coupler.rows import LONG, has_unknown, is_zero, pattern
+from coupler.zeros import plan_of_reflections
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -38,7 +39,7 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
     """
     n = len(A)
     if _are_long_reflections(A, B) and has_unknown(A):
-        return _reflected_by_rows(A, B)[0]
+        return solve_by_rows(A, B)
     rows = [list(row) for row in np.concatenate([A, B], axis=1)]
     rows_left, columns_left = list(range(n)), list(range(n))
     solved: list[tuple[int, int]] = []  # columns, and the rows that give their unknowns
@@ -64,8 +65,7 @@ def null_space(K: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
     """
     m, n = K.shape
     if full is not None or (_are_long_reflections(K.T, np.eye(n)) and has_unknown(K)):
-        pseudo_inverse, basis = _reflected_by_rows(K.T, np.eye(n), None if full is None else full.T)
-        return basis.T, pseudo_inverse.T
+        return null_space_by_rows(K, pattern(K) if full is None else full)
     rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
     rows_left, columns_left, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
     while columns_left:
@@ -93,61 +93,6 @@ def least_squares(A: Array, b: Array, spanning: Sequence[int] | None = None) -> 
     if m == n:
         return solve(A, b)
     return null_space(A)[1] @ b if m < n else null_space(A.T)[1].T @ b
-
-
-def _reflected_by_rows(A: Array, B: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
-    """The least-squares solution X of A X = B, and the rows of Qᵀ B that belong to no column of A.
-
-    A = Q₁ R, R X = Q₁ᵀ B, with the reflections of `_reflect`, each of them applied to whole rows at once.
-
-    Args:
-        A: p × m, with p ≥ m rows.
-        B: p × n.
-        full: the pattern of A, if results must have zeros that follow from it; otherwise that of its numbers.
-    """
-    (p, m), n = A.shape, B.shape[1]
-    reflections, done, rows_left = plan_of_reflections(pattern(A) if full is None else full)
-    columns, pivots = [j for j, _ in done], [i for _, i in done]
-    place = {j: k for k, j in enumerate(columns)}
-    full = np.concatenate([pattern(A) if full is None else full, pattern(B)], axis=1)[:, [*columns, *range(m, m + n)]]
-    rows, width = Rows(), m + n
-    M, shift, square, scale, length = rows.take(p * width), rows.take(width), rows.take(1), rows.take(1), rows.take(1)
-    rows.put_matrix(M, np.concatenate([A[:, columns], B], axis=1), width)
-    for j, own in reflections:
-        k, at = place[j], [M + i * width for i in own]
-        full[list(own)] = full[list(own)].any(axis=0)
-        full[list(own[1:]), k] = False
-        after = [(k + 1 + first, size) for first, size in runs(full[own[0], k + 1 :])]
-        rows.clear(square, 1)
-        for x in at:
-            rows.add(square, x + k, x + k, 1)
-        rows.reflect(at[0] + k, square, scale, length)
-        for first, size in after:
-            rows.clear(shift + first, size)
-            for x in at:
-                rows.add(shift + first, x + k, x + first, size)
-            rows.scale(shift + first, scale, shift + first, size)
-            for x in at:
-                rows.subtract(x + first, x + k, shift + first, size)
-        rows.copy(at[0] + k, length, 1)
-    for k in reversed(range(m)):
-        at = M + pivots[k] * width
-        for other in np.flatnonzero(full[pivots[k], k + 1 : m]) + k + 1:
-            for first, size in runs(full[pivots[other], m:]):
-                rows.subtract(at + m + first, at + int(other), M + pivots[other] * width + m + first, size)
-            full[pivots[k], m:] |= full[pivots[other], m:]
-        rows.invert(scale, at + k)
-        rows.scale(at + m, scale, at + m, n)
-    memory = rows.run()
-    X = np.empty((m, n), dtype=object)
-    for k, j in enumerate(columns):
-        X[j] = _known_zeros(memory.matrix(M + pivots[k] * width + m, 1, n, n)[0], full[pivots[k], m:])
-    others = [_known_zeros(memory.matrix(M + i * width + m, 1, n, n)[0], full[i, m:]) for i in rows_left]
-    return np.array(X.tolist()), np.array(others).reshape(len(rows_left), n)
-
-
-def _known_zeros(values: Array, full: np.ndarray) -> list[Any]:
-    return [value if may_be else 0.0 for value, may_be in zip(values, full.tolist(), strict=True)]
 
 
 def _are_long_reflections(A: Array, B: Array) -> bool:

@@ -33,6 +33,7 @@ from coupler.passes.terms import (
     visit_actuators,
     visit_terms,
 )
+from coupler.passes.tree_loops import TreeRecord, inertia_of_tree
 from coupler.passes.windows import ClusterWindows
 
 __all__ = [
@@ -60,6 +61,7 @@ __all__ = [
     "Sweep",
     "TermRecord",
     "TermRow",
+    "TreeRecord",
     "Visit",
     "across_joints",
     "add_element_energy",
@@ -73,6 +75,7 @@ __all__ = [
     "entry",
     "force_on_joints",
     "have_full_rank",
+    "inertia_of_tree",
     "numbered",
     "position_of",
     "provided",

@@ -27,6 +27,8 @@ def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start
     """
     if not cluster.shape.is_large or not forces:
         return sum((body.S.T @ force for body, force in forces.items()), 0 if start is None else start)
+    if cluster.looped:
+        return _force_on_joints_at_output(cluster, forces, start)
     carried = dict(forces)
     on_joints: list[Array] = []
     nothing = np.zeros(np.shape(next(iter(forces.values()))))
@@ -40,6 +42,19 @@ def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start
     return total if start is None else start + total
 
 
+def _force_on_joints_at_output(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start: Array | None) -> Array:
+    """The same, of a cluster whose joints' motions are known as its output body sees them."""
+    carried: dict[int, Array] = {}
+    for body, force in forces.items():
+        seen = body.Xo.transform_force(force)
+        for i in cluster.shape.paths[body.number]:
+            carried[i] = carried[i] + seen if i in carried else seen
+    nothing = np.zeros((1, *np.shape(next(iter(forces.values())))[1:]))
+    on_joints = [body.motion.T @ carried[i] if i in carried else nothing for i, body in enumerate(cluster.bodies)]
+    total = cluster.G.T @ np.concatenate(on_joints)
+    return total if start is None else start + total
+
+
 def across_joints(body: Body[Any], y: Array) -> Array:
     """S y: the motion of a body relative to its output body, for motions y of the cluster's independent joints."""
     cluster = body.cluster
@@ -47,7 +62,10 @@ def across_joints(body: Body[Any], y: Array) -> Array:
         return body.S @ y
     # The key has the addresses of y's nodes, so y is stored with the motions: its nodes stay alive.
     motions = cluster.motions.setdefault(y.tobytes(), (y, {}))[1]
-    if body.number not in motions:
+    if body.number not in motions and cluster.looped:
+        path = [cluster.bodies[i] for i in cluster.shape.paths[body.number]]
+        motions[body.number] = body.Xo @ sum(other.motion @ (cluster.G[other.entries] @ y) for other in path)
+    elif body.number not in motions:
         across_joint = body.subspace @ (cluster.G[body.entries] @ y)
         if body.parent is not None:
             across_joint = across_joint + body.X @ across_joints(body.parent, y)

@@ -9,6 +9,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.passes.records import Array, Record, provided
+from coupler.passes.tree_loops import TreeJoint
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
 
 if TYPE_CHECKING:
@@ -112,6 +113,8 @@ class Body(Generic[B_co]):
     @cached_property
     def X(self) -> Transform:
         """ⁱX_λ: the transform from its parent body, in the cluster or outside."""
+        if self.cluster.looped:
+            return self.Xo if self.parent is None else self.Xo @ self.parent.Xo.inverse()
         return reduce(lambda X, before: X @ before, self._steps)
 
     @cached_property
@@ -124,6 +127,9 @@ class Body(Generic[B_co]):
     @cached_property
     def Xo(self) -> Transform:
         """The transform from its output body. [001, eq. 17]"""
+        if self.cluster.looped:
+            found = TreeJoint(self.cluster.views.joints[self.number])
+            return Transform(found.pose_E, found.pose_r)
         return self.X if self.parent is None else self.X @ self.parent.Xo
 
     def seen_by_parent(self, inertia: Any) -> Any:
@@ -167,6 +173,13 @@ class Body(Generic[B_co]):
         across_joint = self.subspace @ self.cluster.G[self.entries]
         return across_joint if self.parent is None else across_joint + self.X @ self.parent.S
 
+    @property
+    def motion(self) -> Array:
+        """The motion of its joint by unit of velocity, 6 × nv, seen by its output body."""
+        if self.cluster.looped:
+            return TreeJoint(self.cluster.views.joints[self.number]).motion.T
+        return self.Xo.inverse_motion(self.subspace)
+
     @cached_property
     def joint_velocity(self) -> Array:
         """Sᵢ q̇ᵢ: the velocity across its own joint."""
@@ -177,6 +190,9 @@ class Body(Generic[B_co]):
         """Its velocity. A body that carries others loads it from memory after the first pass. [001, eq. 33]"""
         if self.carries and self.cluster.known_velocities:
             return self._motion.v
+        if self.cluster.looped:
+            path = [self.cluster.bodies[i] for i in self.cluster.shape.paths[self.number]]
+            return self.Xo @ sum((body.motion @ body.w for body in path), self.output.v)
         carrier_v = self.output.v if self.parent is None else self.parent.v
         return self.X @ carrier_v + self.joint_velocity
 

@@ -24,6 +24,7 @@ from coupler.passes.context import Context
 from coupler.passes.loops import Loops, SolvedLoops
 from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
 from coupler.passes.shape import Shape
+from coupler.passes.tree_loops import TreeJoint
 from coupler.passes.windows import ClusterViews
 
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
@@ -60,6 +61,7 @@ class Visit(Generic[B_co, C_co]):
         memory: the cluster's own record, and its parts of vectors over independent velocities.
         bodies: its bodies, parents first.
         outputs: the bodies of other clusters that carry it.
+        looped: whether loops over its joints have found what it knows of them; see tree_loops.py.
         motions: S y of bodies, for each y used so far; see `across_joints`.
         pairs: pairs of its bodies that carry the same other cluster, and their memory.
         output_pairs: pairs of its output bodies by their numbers, and their memory.
@@ -72,6 +74,7 @@ class Visit(Generic[B_co, C_co]):
         self.seen_before = context.seen_before and context.remembers(shape)
         self.known_velocities = self.seen_before and context.known_velocities and any(shape.carries)
         self.tangent = context.tangent and not shape.solved
+        self.looped = context.looped and self.tangent and shape.can_be_looped
         joints = [(joint, len(free)) for joint, free in zip(views.joints, shape.free, strict=True) if free]
         self.memory: C_co = context.cluster(views.cluster, joints)
         self._speed, self._store = Speed(views.cluster, joints), ClusterStore(views.cluster)
@@ -112,7 +115,7 @@ class Visit(Generic[B_co, C_co]):
 
     def elsewhere(self, q: list[Array]) -> Visit[B_co, C_co]:
         """The same cluster with its joints at other positions, and nothing loaded from memory."""
-        fresh = replace(self.context, seen_before=False, moving=False)
+        fresh = replace(self.context, seen_before=False, moving=False, looped=False)
         other: Visit[B_co, C_co] = Visit(self.views, self.shape, fresh)
         other.q = q
         return other
@@ -143,7 +146,9 @@ class Visit(Generic[B_co, C_co]):
     def G(self) -> Array:
         """w = G ẏ: velocities of all joints from the independent ones. [001, eq. 3]"""
         if self.tangent:
-            return self._with_known_zeros(self._store.N, 0) if self.seen_before else self.loops.null_space[0]
+            if not self.seen_before:
+                return self.loops.null_space[0]
+            return _with_zeros(self._store.N, self.shape.basis_patterns[0]) if self.shape.is_large else self._store.N
         return self._of_all_joints(np.eye(self.shape.freedoms), self._dependent_rows)
 
     def _of_all_joints(self, of_independent: Array, of_dependent: Array) -> Array:
@@ -163,6 +168,8 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def g(self) -> Array:
         """ẇ = G ÿ + g. [001, eq. 3]"""
+        if self.looped:
+            return np.concatenate([TreeJoint(view).bias for view in self.views.joints])
         if self.tangent:
             return self._store.g if self.known_velocities else self.K_inverse @ self.loops.k
         return self._of_all_joints(np.zeros(self.shape.freedoms), self._dependent_bias)
@@ -170,11 +177,12 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def K_inverse(self) -> Array:
         """K⁺ of the loops, in tangent coordinates; its columns span what N does not."""
-        return self._with_known_zeros(self._store.K_inverse, 1) if self.seen_before else self.loops.null_space[1]
-
-    def _with_known_zeros(self, matrix: Array, which: int) -> Array:
-        """N (0) or K⁺ (1) from memory, with the zeros that follow from the structure of the loops."""
-        return np.where(self.shape.basis_patterns[which], matrix, 0.0) if self.shape.is_large else matrix
+        if not self.seen_before:
+            return self.loops.null_space[1]
+        if not self.shape.is_large:
+            return self._store.K_inverse
+        full = self.shape.basis_patterns[1]
+        return self._store.K_inverse.T if full.all() else np.where(full, self._store.K_inverse.T, 0.0)
 
     @cached_property
     def _dependent_bias(self) -> Array:
@@ -188,6 +196,8 @@ class Visit(Generic[B_co, C_co]):
     @cached_property
     def w(self) -> Array:
         """The velocities of all joints."""
+        if self.looped and self.seen_before:
+            return np.concatenate([TreeJoint(view).speed for view in self.views.joints])
         return self.G @ self.v
 
     def remember(self) -> None:
@@ -201,10 +211,14 @@ class Visit(Generic[B_co, C_co]):
         if not self.context.remembers(self.shape):
             return
         for joint, steady, kept in zip(self.views.joints, self.shape.steady, self.kept, strict=True):
-            if not steady:
+            if not steady and not self.looped:
                 joint.kept = kept
         if self.tangent:
-            self._store.N, self._store.K_inverse = self.G, self.K_inverse
+            # Of a large one, N without zeros, and K⁺ by columns: its products with vectors are then sums of rows that
+            # lie side by side.
+            large = self.shape.is_large
+            self._store.N = self.G[self.shape.basis_patterns[0]] if large else self.G
+            self._store.K_inverse = self.K_inverse.T if large else self.K_inverse
         elif not self.shape.linear:
             self._store.GD = self._dependent_rows
 
@@ -253,7 +267,10 @@ class Visit(Generic[B_co, C_co]):
                 gap = np.maximum(gap, np.abs(q[-4:] @ q[-4:] - 1.0))
                 for x in q[:-4]:  # results may not depend on the position of a floating body, so it is checked here
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
-        if not self.shape.solved:
+        if self.looped:  # whose loops over joints have told how steep it is
+            for value in self.loops.residuals():
+                gap = np.maximum(gap, np.abs(value))
+        elif not self.shape.solved:
             rates = self.K_inverse if self.tangent else self._dependent_rows
             if moving and self.shape.is_large:  # the same number, with fewer products
                 rates = [reduce(np.maximum, np.abs(rates).ravel())]
@@ -292,3 +309,10 @@ class Visit(Generic[B_co, C_co]):
             pull = -body.kind.difference(body.model.rest, q) * body.model.stiffness
             forces.append(pull - body.model.damping * body.w)
         return np.concatenate(forces)
+
+
+def _with_zeros(values: Array, full: np.ndarray) -> Array:
+    """The matrix that has these numbers, row by row, where its pattern says, and zeros elsewhere."""
+    matrix = np.zeros(full.shape, dtype=values.dtype)
+    matrix[full] = values
+    return np.where(full, matrix, 0.0)

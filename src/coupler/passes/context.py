@@ -14,7 +14,7 @@ class Context:
     """The options that a program was begun with (see `Sweep`), and the state of its passes.
 
     Attributes:
-        body, cluster, loaded, leaf_bodies, leaf_clusters, tangent: the program's options.
+        body, cluster, loaded, leaf_bodies, leaf_clusters, tangent, looped: the program's options.
         all_rows: whether redundant rows of loops count, too, in deciding whether a loop is open.
         moving: whether the program has velocities.
         seen_before: whether an earlier pass has visited the cluster.
@@ -28,6 +28,7 @@ class Context:
     leaf_clusters: bool
     tangent: bool
     all_rows: bool
+    looped: bool = False
     moving: bool = False
     seen_before: bool = False
     known_velocities: bool = True

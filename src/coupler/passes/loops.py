@@ -13,6 +13,7 @@ from coupler.linear import null_space, product_where, solve
 from coupler.model.embedding.constraints import Constraint, LinkMotion, LoopConstraint, LoopEquations, carried
 from coupler.model.embedding.solutions import Solution
 from coupler.passes.records import Array
+from coupler.passes.tree_loops import TreeRecord
 from coupler.spatial import Transform
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Loops:
     @cached_property
     def K(self) -> Array:
         """∂φ/∂w, without redundant rows."""
+        if self.cluster.looped:
+            return np.where(self.cluster.shape.loop_pattern, TreeRecord(self.cluster.views.cluster).columns.T, 0.0)
         return np.concatenate(self.rates)
 
     @cached_property
@@ -172,6 +175,9 @@ class Loops:
 
     def residuals(self) -> Array:
         """φ without redundant rows, or with them where parameters may make them independent; see `Context.all_rows`."""
+        if self.cluster.looped:
+            found = TreeRecord(self.cluster.views.cluster)
+            return found.residuals if self.cluster.context.all_rows else found.kept_residuals
         residuals = []
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, LoopConstraint):
@@ -185,6 +191,8 @@ class Loops:
     @cached_property
     def k(self) -> Array:
         """−K̇ w."""
+        if self.cluster.looped:
+            return TreeRecord(self.cluster.views.cluster).biases
         parts, motion = [], self._relative_motion
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, LoopConstraint):

@@ -114,6 +114,12 @@ class Shape:
         return len(self.kinds) * self.freedoms >= _LARGE
 
     @property
+    def can_be_looped(self) -> bool:
+        """Whether what each of its joints needs can be found by loops over them; see tree_loops.py."""
+        simple = all(kind.nq == kind.nv == 1 for kind in self.kinds) and not any(self.steady)
+        return simple and self.is_large and not self.solved and len(self.grounded) == 1 and not any(self.carries)
+
+    @property
     def solved(self) -> bool:
         """Whether all constraints have a solution: dependent positions as functions of independent ones."""
         return all(isinstance(constraint, Solution) for constraint in self.constraints)

@@ -20,6 +20,7 @@ from coupler.passes.memory import Memory
 from coupler.passes.records import ClusterRecord, Record
 from coupler.passes.schedule import Schedule
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
+from coupler.passes.tree_loops import TreeLoops
 from coupler.passes.vectors import ProgramVectors
 from coupler.passes.windows import ClusterWindows, kernel_of
 
@@ -52,6 +53,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         leaf_bodies: bool = False,
         leaf_clusters: bool = False,
         tangent: bool = False,
+        looped: bool = False,
         oriented: Iterable[int] | None = None,
     ) -> None:
         """Begins a program.
@@ -64,6 +66,8 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
             leaf_bodies: whether bodies that carry nothing have memory, too.
             leaf_clusters: whether clusters that carry nothing store what follows from their positions, too.
             tangent: whether loops without a solution are seen along an orthonormal basis of their own; see `Visit`.
+            looped: whether large ones among these are seen by loops over their joints, which the program has to write:
+                see `TreeLoops`.
             oriented: the links whose angles matter even if they are symmetric rotors; all links by default. Links that
                 springs between points pull at are added if the program is loaded.
         """
@@ -82,11 +86,14 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
             leaf_clusters=leaf_clusters,
             tangent=tangent,
             all_rows=robot.tree.all_rows,
+            looped=looped,
         )
         if self._context.paired:
             warn_of_huge_clusters(robot, clusters)
         self._memory = memory = Memory(self.builder, robot, clusters, self._context)
         self.links, self.bodies, self.place = memory.links, memory.bodies, memory.place
+        own = [k for shape, alike in self.shapes if shape.can_be_looped for k in alike] if looped and tangent else []
+        self.trees = TreeLoops(self, own) if own else None
         self._first = True
         self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
         self.gap = self.builder.scratch("gap", 1) if any(shape.can_be_invalid for shape, _ in self.shapes) else None
@@ -220,6 +227,8 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         if self.gap is not None:
             windows.cluster["gap"] = self.gap.at([0] * len(instances))
         self._memory.add_clusters(windows, number, clusters)
+        if self.trees and shape.can_be_looped:
+            self.trees.provide(windows, clusters)
         self.provide(windows, shape, clusters)
         return windows
 

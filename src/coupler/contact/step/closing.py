@@ -24,7 +24,10 @@ class Closing:
         builder, tree = sweep.builder, robot.tree
         sizes = {"p": tree.nq, "step": tree.nv, "weight": tree.nv, "q": tree.nq}
         sizes["phi"] = next(x.size for x in self._program.outputs if x.name == "phi")
-        self._vectors = {name: builder.scratch(f"closing_{name}", size) for name, size in sizes.items()}
+        # Newton's method finds what loops over joints need to know of closed loops.
+        self._shared = sweep.trees if sweep.trees and sweep.trees.all_loops else None
+        found = {"q": self._shared.q, "phi": self._shared.phi} if self._shared else {}
+        self._vectors = {x: found.get(x) or builder.scratch(f"closing_{x}", size) for x, size in sizes.items()}
         start = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": np.ones(tree.nv)}
         for name, values in start.items():  # joints outside such loops stay there
             builder.loop(_fill, entry=fields(x=self._vectors[name].at(range(len(values))), value=constants(values)))
@@ -41,7 +44,7 @@ class Closing:
         A loop that stays open makes the step's results invalid.
         """
         builder, robot, phi = self._sweep.builder, self._sweep.robot, self._vectors["phi"]
-        builder.call(self._program, **self._vectors)
+        builder.call(self._program, self._shared.scratch() if self._shared else None, **self._vectors)
         if self._sweep.gap is not None:  # otherwise the tree alone closes all loops, and none can be open
             gap = self._sweep.gap.at([0] * phi.size)
             builder.loop(_note_open_loops, row=fields(phi=phi.at(range(phi.size)), gap=gap))

@@ -18,6 +18,7 @@ from coupler.contact.floating import centre_of, straight_motion, turned_velocity
 from coupler.contact.kernels import copy
 from coupler.contact.scene import Layout
 from coupler.contact.step.closing import Closing
+from coupler.contact.step.fitting import Fitting
 from coupler.contact.step.halves import Halves
 from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
 from coupler.linear import solve
@@ -62,6 +63,8 @@ class Drift:
         self._sweep, self._layout, self._h, self._halves = sweep, layout, h, halves
         self._before, self._after = before, after
         self.closing = Closing(sweep, layout) if layout.loop_links else None
+        self._loop_clusters = sorted({sweep.number_in_cluster(link)[0] for link in layout.loop_links})
+        self._fitting = Fitting(sweep, sweep.trees.clusters) if sweep.trees else None
 
     def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
         """Adds what passes see of joints: velocities in loops before the step, centres of floating bodies."""
@@ -107,7 +110,7 @@ class Drift:
         """
         sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
         if self.closing is not None:
-            self._visit_loops(_lead_on)
+            self._visit_loops(_lead_on, self._loop_clusters)
             self.closing.close(self._after["q"])
         for kind, links in by_kind(sweep.robot.tree, self._layout.moving_links):
             joint = self._joint(sweep.vectors["q"], self._after["q"], v_next, kind, links)
@@ -121,28 +124,32 @@ class Drift:
             rows = range(jump.size)
             sweep.builder.loop(_add_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
         if self.closing is not None:
-            self._visit_loops(_fit_velocities)
+            fitted = sweep.trees.clusters if sweep.trees else ()
+            self._visit_loops(_fit_velocities, [k for k in self._loop_clusters if k not in fitted])
+        if sweep.trees and self._fitting:
+            sweep.trees.place(self._after["q"], closed=True)
+            self._fitting.write(self._provide_ends)
 
-    def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
-        """Runs a function of the clusters with loops without a solution, and of whether trees can move either way."""
+    def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None], clusters: Sequence[int]) -> None:
+        """Runs a function of clusters with loops without a solution, and of whether trees can move either way."""
+        schedule = self._sweep.schedule()
+        for k in clusters:
+            self._sweep.visit(schedule, function, k, self._halves.switch, provide=self._provide_ends)
+        schedule.run()
+
+    def _provide_ends(self, windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+        """Adds what passes see of joints of loops where a step ends."""
         closing = self.closing
         assert closing is not None
-
-        def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
-            for i, kind in enumerate(shape.kinds):
-                links = [self._sweep.instances[k].links[i] for k in clusters]
-                joint = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
-                joint |= fields(
-                    w_next=self._loop_velocities(self._after, links, kind),
-                    q_next=self._after["q"].at(self._q_place(links), kind.nq),
-                    part=self._halves.last(self._trees(links)),
-                )
-                windows.joints[i] |= joint.fields
-
-        schedule = self._sweep.schedule()
-        for k in sorted({self._sweep.number_in_cluster(link)[0] for link in self._layout.loop_links}):
-            self._sweep.visit(schedule, function, k, self._halves.switch, provide=provide)
-        schedule.run()
+        for i, kind in enumerate(shape.kinds):
+            links = [self._sweep.instances[k].links[i] for k in clusters]
+            own = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
+            own |= fields(
+                w_next=self._loop_velocities(self._after, links, kind),
+                q_next=self._after["q"].at(self._q_place(links), kind.nq),
+                part=self._halves.last(self._trees(links)),
+            )
+            windows.joints[i] |= own.fields
 
     def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
         """Joints outside such loops: q, where they move to, and v, which is turned to the axes there."""

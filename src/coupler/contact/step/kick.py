@@ -27,7 +27,7 @@ from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.step.memory import Node, StageBody, StepBody, StepCluster
 from coupler.graph import Buffer, Vector, View, fields, may_differ
-from coupler.passes import Body, Sweep, across_joints, add_loads, force_on_joints
+from coupler.passes import Body, Sweep, TreeRecord, across_joints, add_loads, force_on_joints
 
 TOLERANCE = 1e-13  # what rounds may leave, relative to the largest velocity, at least 1: a million steps lose 1e-7
 _TOUCHING = 1e5  # near contacts a step is of first order, and rounds may leave so many times as much
@@ -89,6 +89,8 @@ class Kick:
             drive: writes the steps that add forces of actuators to those at joints.
         """
         sweep, builder = self._sweep, self._sweep.builder
+        if sweep.trees:
+            sweep.trees.place(sweep.vectors["q"], closed=self._midpoint)
         sweep.outward(self._begin)
         if drive:
             drive()
@@ -96,6 +98,10 @@ class Kick:
         names = enumerate(("change", "fastest", "fastest_near", "before", "remaining", "step"))
         progress = fields(rounds=self._rounds.at(0), **{name: self._progress.at(i) for i, name in names})
         builder.loop(_begin_rounds(h), progress=progress)
+        if sweep.trees:
+            sweep.trees.check()
+            sweep.trees.weigh()
+            sweep.trees.push("bias")
         sweep.inward(self.factorise_and_answer)
         sweep.outward(self._accelerate)
         if not self._midpoint:
@@ -104,6 +110,8 @@ class Kick:
         with builder.repeat(until=_settled, at_most=_ROUNDS, progress=progress):
             builder.loop(_begin_round, progress=progress)
             sweep.outward(move, carriers=True, new_velocities=True)
+            if sweep.trees:
+                sweep.trees.push("bias")
             sweep.inward(self._answer)
             sweep.outward(self._accelerate)
             builder.loop(_end_round, progress=progress)
@@ -143,19 +151,24 @@ class Kick:
     def _answer(self, cluster: Node) -> None:
         """y0: accelerations of joints by the forces that bodies need, if all carriers stay. [001, eq. 34, 56]"""
         memory, bodies = cluster.memory, cluster.bodies
-        f = {body: body.inertia @ (body.memory.bias if body.carries else _bias(body)) + body.p for body in bodies}
-        f |= {body: f[body] + body.memory.f for body in cluster.carriers}
         passive = cluster.springs
         if self._midpoint and self._damped:  # dampers feel v, and the rest of v⁺ by armatures: see damping.py
             dampers = np.concatenate([body.model.damping for body in bodies])
             passive = passive + dampers * (cluster.G @ (cluster.v - memory.start))
-        z = force_on_joints(cluster, f, cluster.armature_bias)
+        f: dict[Any, Any] = {}
+        if cluster.looped:
+            z = cluster.G.T @ TreeRecord(memory.view).bias_forces + cluster.armature_bias
+        else:
+            f = {body: body.inertia @ (body.memory.bias if body.carries else _bias(body)) + body.p for body in bodies}
+            f |= {body: f[body] + body.memory.f for body in cluster.carriers}
+            z = force_on_joints(cluster, f, cluster.armature_bias)
         u = memory.tau + cluster.G.T @ passive - z
         memory.y0 = memory.Dinv @ u
         for output in cluster.outputs:
             if not output.grounded:
-                carried = {body: f[body] for body in bodies if body.output is output}
-                output.collect(f=propagated(cluster, output, memory.Y, carried, -u))
+                carried = {body: f[body] for body in f if body.output is output}
+                felt = propagated(cluster, output, memory.Y, carried, -u)
+                output.collect(f=felt + TreeRecord(memory.view).force if cluster.looped else felt)
 
     def _accelerate(self, cluster: Node) -> None:
         """Accelerations [001, eq. 33, 52], and velocities of joints and bodies after the step without impulses."""

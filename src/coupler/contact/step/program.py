@@ -192,15 +192,17 @@ class _Step:
 def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[StepBody, StepCluster]:
     """The program, with the memory of passes."""
     higher = scene.integrator in SCHEMES
+    loaded = scene.external or bool(robot.elements) or (higher and bool(candidates.pairs))
     return Sweep(
         robot,
         "contact_step",
         body=StageBody if higher else StepBody,
         cluster=StepCluster,
-        loaded=scene.external or bool(robot.elements) or (higher and bool(candidates.pairs)),
+        loaded=loaded,
         leaf_bodies=True,
         leaf_clusters=True,
         tangent=True,
+        looped=not (higher or loaded),
         oriented=candidates.links,
     )
 

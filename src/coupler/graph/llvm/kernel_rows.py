@@ -12,7 +12,8 @@ from coupler.graph.llvm.row_table import FIELDS, instructions
 from coupler.graph.llvm.rows import RowFunctions
 from coupler.rows import CLEAR, RowCode
 
-_FEW = 8  # numbers that are moved one by one
+_FEW = 8  # results that are stored one by one
+_SHORT = 8  # a run of numbers that are moved one by one: to begin another run takes as long
 
 
 class KernelRows:
@@ -85,6 +86,10 @@ class KernelRows:
                 runs[-1][2] += 1
             else:
                 runs.append([first, to, 1])
-        table, move = self._functions.table(np.array(runs)), self._functions.move(masked)
+        single = [[first + i, to + i] for first, to, width in runs if width < _SHORT for i in range(width)]
         mask = f", {self._functions.r.mask} %mask" if masked else ""
-        self._lines.append(f"call fastcc void {move}(ptr {target}, ptr {source}, ptr {table}, i64 {len(runs)}{mask})")
+        for own in (single, [run for run in runs if run[2] >= _SHORT]):
+            if own:
+                table, move = self._functions.table(np.array(own)), self._functions.move(own is single, masked)
+                arguments = f"ptr {target}, ptr {source}, ptr {table}, i64 {len(own)}{mask}"
+                self._lines.append(f"call fastcc void {move}({arguments})")

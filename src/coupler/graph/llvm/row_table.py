@@ -18,7 +18,9 @@ FIELDS = 8  # of an instruction: which one, t, w, s, f, how many n, and distance
 SUMS = {ADD: DOT + 1, SUBTRACT: DOT + 2}  # m[t + c] ±= m[f + i e] m[s + i d + c], for all i < n
 FROM_ZERO = DOT + 3  # m[t + c] = Σ m[f + i e] m[s + i d + c]
 SPREADS = {ADD: DOT + 4, SUBTRACT: DOT + 5}  # m[t + i d + c] ±= m[f + i e] m[s + c], for all i < n
-ALL = range(DOT + 6)
+SCALES = DOT + 6  # m[t + i d + c] = m[f] m[s + i e + c], for all i < n
+MIRROR = DOT + 7  # m[t + i d + c] −= m[f + i e] x[c] for all i < n, with x[c] = m[s] Σ m[f + i e] m[t + i d + c]
+ALL = range(DOT + 8)
 
 Operation = Sequence[int]  # a row of `RowCode.code`
 
@@ -53,11 +55,26 @@ def instructions(code: RowCode, wanted: Iterable[int]) -> Instructions:
             break
         moved += [(s + c, t + c) for c in range(w)]
         first += 1
-    table = _grouped(operations[first:])
-    touched = bytearray(code.size)
+    plain = _grouped(operations[first:])
+    table, passed_by = _mirrored(plain)
+    needed = _zeros_read(table, code.size, moved, wanted)
+    if any(needed[place] for place in passed_by):
+        table, needed = plain, _zeros_read(plain, code.size, moved, wanted)
+    moved += [(place, place) for place in range(code.inputs) if needed[place]]  # given numbers that are read as such
+    cleared = [run for run in _runs(needed) if run[0] >= code.inputs]
+    return Instructions(cleared, moved, np.array(table, np.int64).reshape(-1, FIELDS))
+
+
+def _zeros_read(
+    table: Sequence[list[int]], size: int, moved: Iterable[tuple[int, int]], wanted: Iterable[int]
+) -> bytearray:
+    """Where instructions, or who wants numbers afterwards, read what nobody has written.
+
+    Sums into rows that nobody has written become such that start from zero.
+    """
+    touched, needed = bytearray(size), bytearray(size)
     for _, place in moved:
         touched[place] = 1
-    needed = bytearray(code.size)  # where zeros are read
     for instruction in table:
         if instruction[0] == SUMS[ADD] and not any(touched[instruction[1] : instruction[1] + instruction[2]]):
             instruction[0] = FROM_ZERO
@@ -67,10 +84,7 @@ def instructions(code: RowCode, wanted: Iterable[int]) -> Instructions:
             touched[at : at + width] = b"\1" * width
     for place in wanted:
         _note_zeros(touched, needed, place, 1)
-    given = {place for place in range(code.inputs) if needed[place]}  # which are read as they are
-    moved += [(place, place) for place in sorted(given)]
-    cleared = [run for run in _runs(needed) if run[0] >= code.inputs]
-    return Instructions(cleared, moved, np.array(table, np.int64).reshape(-1, FIELDS))
+    return needed
 
 
 def _note_zeros(touched: bytearray, needed: bytearray, at: int, width: int) -> None:
@@ -89,7 +103,12 @@ def _runs(flags: bytearray) -> list[tuple[int, int]]:
 def _read(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Runs of the memory that an instruction reads: where they start, and how long they are."""
     kind, t, w, s, f, n, d, e = instruction
-    if kind in SUMS.values() or kind == FROM_ZERO:
+    if kind == MIRROR:
+        yield s, 1
+        for i in range(n):
+            yield f + i * e, 1
+            yield t + i * d, w
+    elif kind in SUMS.values() or kind == FROM_ZERO:
         if kind != FROM_ZERO:
             yield t, w
         for i in range(n):
@@ -100,20 +119,22 @@ def _read(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
         for i in range(n):
             yield f + i * e, 1
             yield t + i * d, w
+    elif kind == SCALES:
+        yield f, 1
+        for i in range(n):
+            yield s + i * e, w
     elif kind == DOT:
         yield from ((t, 1), (s, w), (f, w))
     elif kind == REFLECT:
         yield from ((t, 1), (s, 1))
     elif kind != CLEAR:
         yield s, 1 if kind == INVERT else w
-        if kind == SCALE:
-            yield f, 1
 
 
 def _written(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Runs of the memory that an instruction writes."""
     kind, t, w, _, f, n, d, _ = instruction
-    if kind in SPREADS.values():
+    if kind in SPREADS.values() or kind in (SCALES, MIRROR):
         for i in range(n):
             yield t + i * d, w
     elif kind == REFLECT:
@@ -127,6 +148,11 @@ def _grouped(operations: Sequence[Operation]) -> list[list[int]]:
     result, i = list[list[int]](), 0
     while i < len(operations):
         kind, t, s, f, w = operations[i]
+        if kind == SCALE:
+            count, distances = _evenly_scaled(operations, i)
+            result.append([SCALES, t, w, s, f, count, *distances])
+            i += count
+            continue
         if kind not in SUMS:
             result.append([kind, t, w, s, f, 1, 0, 0])
             i += 1
@@ -142,6 +168,28 @@ def _grouped(operations: Sequence[Operation]) -> list[list[int]]:
                 result[-2:] = [[FROM_ZERO, *result[-1][1:]]]
         i += count
     return result
+
+
+def _mirrored(table: Sequence[list[int]]) -> tuple[list[list[int]], set[int]]:
+    """The same, where the three instructions of a reflection are one.
+
+    Returns:
+        The instructions, and the places that they no longer write: what rows were shifted by, which nothing else reads.
+    """
+    result, passed_by = list[list[int]](), set[int]()
+    for instruction in table:
+        result.append(instruction)
+        if len(result) < 3:
+            continue
+        (summed, x, w, t, f, n, d, e), scaled, spread = result[-3:]
+        alike = spread == [SPREADS[SUBTRACT], t, w, x, f, n, d, e] and scaled[:4] == [SCALES, x, w, x]
+        if summed != FROM_ZERO or not alike or scaled[5] > 1 or abs(d) < w:
+            continue
+        read = {scaled[4], *(f + i * e for i in range(n))}
+        if not any(t + i * d <= place < t + i * d + w for place in read for i in range(n)):
+            result[-3:] = [[MIRROR, t, w, scaled[4], f, n, d, e]]
+            passed_by |= {*range(x, x + w)}
+    return result, passed_by
 
 
 def _evenly_spaced(
@@ -160,6 +208,22 @@ def _evenly_spaced(
             break
         count += 1
     return count, distance, of_factor
+
+
+def _evenly_scaled(operations: Sequence[Operation], first: int) -> tuple[int, tuple[int, int]]:
+    """How many operations from one on scale by the same factor, evenly spaced, and how far apart they are."""
+    _, t, s, f, w = operations[first]
+    count, distances = 1, (0, 0)
+    while first + count < len(operations):
+        kind, *places, factor, width = operations[first + count]
+        if kind != SCALE or factor != f or width != w:
+            break
+        found = places[0] - t, places[1] - s
+        distances = found if count == 1 else distances
+        if found != (count * distances[0], count * distances[1]):
+            break
+        count += 1
+    return count, distances
 
 
 def _may_be_summed(first: Operation, other: Operation) -> bool:

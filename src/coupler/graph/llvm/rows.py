@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coupler.graph.llvm.blocks import Blocks, function
-from coupler.graph.llvm.functions import Functions
-from coupler.graph.llvm.row_table import ALL, FIELDS, FROM_ZERO, SPREADS, SUMS
+from coupler.graph.llvm.row_access import RowAccess
+from coupler.graph.llvm.row_table import ALL, FIELDS, FROM_ZERO, MIRROR, SCALES, SPREADS, SUMS
 from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
+_Places = tuple[str, str]  # the first one, and how far the next is from it
 
-class RowFunctions:
+
+class RowFunctions(RowAccess):
     """The functions and tables that a module needs for operations on rows.
 
     The functions are a module of their own: they are compiled well even where kernels are too long for that.
     """
 
     def __init__(self, renderer: Renderer) -> None:
-        self.r = renderer
-        self._intrinsics = Functions(renderer)
+        super().__init__(renderer)
         self._tables: dict[bytes, str] = {}
         self._text: list[str] = []
         self._functions: list[str] = []
@@ -56,27 +57,33 @@ class RowFunctions:
             self._text.append(f"{name} = internal constant [{flat.size} x i32] [{numbers}]")
         return name
 
-    def move(self, masked: bool) -> str:
-        """The function that copies runs of numbers, (from, to, how many) each; masked, in some lanes alone."""
-        name = "@coupler.move.masked" if masked else "@coupler.move"
+    def move(self, single: bool, masked: bool) -> str:
+        """The function that copies single numbers, (from, to) each, or runs, (from, to, how many).
+
+        Masked, it does so in some lanes alone.
+        """
+        name = f"@coupler.move{'.single' if single else ''}{'.masked' if masked else ''}"
         if name not in self._defined:
             self._defined.add(name)
             r, code = self.r, Blocks()
-            with code.count("0", "%n") as run:
-                source, target, width = _numbers(code, "%runs", run, 3)
 
-                def body(emit: Callable[[str], None], kind: str, c: str) -> None:
-                    x = code.name("x")
-                    value = self._load(emit, kind, "%from", source, c, x)
-                    if masked:
-                        old = self._load(emit, kind, "%to", target, c, f"{x}.o")
-                        emit(f"{x}.n = select {r.mask} %mask, {kind} {value}, {kind} {old}")
-                        value = f"{x}.n"
-                    self._store(emit, kind, "%to", target, c, value, f"{x}.s")
+            def body(emit: Callable[[str], None], kind: str, c: str) -> None:
+                x = code.name("x")
+                value = self._load(emit, kind, "%from", source, c, x)
+                if masked:
+                    old = self._load(emit, kind, "%to", target, c, f"{x}.o")
+                    emit(f"{x}.n = select {r.mask} %mask, {kind} {value}, {kind} {old}")
+                    value = f"{x}.n"
+                self._store(emit, kind, "%to", target, c, value, f"{x}.s")
 
-                self._columns(code, width, body)
+            with code.count("0", "%n") as i:
+                source, target, *width = _numbers(code, "%numbers", i, 2 if single else 3)
+                if single:
+                    body(code.emit, r.vector, "0")
+                else:
+                    self._columns(code, width[0], body)
             mask = [f"{r.mask} %mask"] if masked else []
-            self._define(name, ["ptr %to", "ptr %from", "ptr %runs", "i64 %n", *mask], code.lines())
+            self._define(name, ["ptr %to", "ptr %from", "ptr %numbers", "i64 %n", *mask], code.lines())
         return name
 
     def run(self) -> str:
@@ -95,8 +102,13 @@ class RowFunctions:
                     code.block(label)
                     if operation in (*SUMS.values(), FROM_ZERO):
                         self._sum(code, operation, t, w, (s, d), (f, e), n)
+                    elif operation == MIRROR:
+                        self._mirror(code, (t, d), w, s, (f, e), n)
+                    elif operation == SCALES:
+                        self._each(code, SCALE, (t, d), w, (s, e), (f, "0"), n)
                     elif operation in SPREADS.values():
-                        self._spread_sums(code, operation, (t, d), w, s, (f, e), n)
+                        one = SUBTRACT if operation == SPREADS[SUBTRACT] else ADD
+                        self._each(code, one, (t, d), w, (s, "0"), (f, e), n)
                     else:
                         self._operation(code, operation, t, s, f, w)
                     code.emit(f"br label %{after}")
@@ -135,65 +147,75 @@ class RowFunctions:
 
             self._columns(code, w, body)
 
-    def _sum(
-        self, code: Blocks, operation: int, t: str, w: str, sources: tuple[str, str], factors: tuple[str, str], n: str
-    ) -> None:
+    def _sum(self, code: Blocks, operation: int, t: str, w: str, sources: _Places, factors: _Places, n: str) -> None:
         """Multiples of rows, added to one row after the other."""
-        one, v = SUBTRACT if operation == SUMS[SUBTRACT] else ADD, self.r.vector
+        one = SUBTRACT if operation == SUMS[SUBTRACT] else ADD
 
         def body(emit: Callable[[str], None], kind: str, c: str) -> None:
             x, zero = code.name("x"), "zeroinitializer" if "<" in kind else "0.0"
             old = zero if operation == FROM_ZERO else self._load(emit, kind, "%m", t, c, f"{x}.o")
-            head, again, after, before = *map(code.new_label, ("head", "body", "after")), code.label
-            emit(f"br label %{head}")
-            code.block(head)
-            emit(f"{x}.i = phi i64 [0, %{before}], [{x}.in, %{again}]")
-            emit(f"{x}.t = phi {kind} [{old}, %{before}], [{x}.a, %{again}]")
-            for name, (first, _) in (("s", sources), ("f", factors)):
-                emit(f"{x}.{name} = phi i64 [{first}, %{before}], [{x}.{name}n, %{again}]")
-            for name, (_, step) in (("s", sources), ("f", factors)):
-                emit(f"{x}.{name}n = add i64 {x}.{name}, {step}")
-            emit(f"{x}.in = add i64 {x}.i, 1")
-            emit(f"{x}.go = icmp slt i64 {x}.i, {n}")
-            emit(f"br i1 {x}.go, label %{again}, label %{after}")
-            code.block(again)
-            value = self._load(emit, kind, "%m", f"{x}.s", c, f"{x}.v")
-            factor = self._load(emit, v, "%m", f"{x}.f", "0", f"{x}.k")
-            self._fused(emit, kind, one, factor if kind == v else self._spread(code, factor), value, f"{x}.t", x)
-            emit(f"br label %{head}")
-            code.block(after)
-            self._store(emit, kind, "%m", t, c, f"{x}.t", f"{x}.w")
+            total = self._total(code, kind, one, old, sources, factors, n, c)
+            self._store(emit, kind, "%m", t, c, total, f"{x}.w")
 
         self._columns(code, w, body)
 
-    def _spread_sums(
-        self, code: Blocks, operation: int, targets: tuple[str, str], w: str, s: str, factors: tuple[str, str], n: str
-    ) -> None:
-        """Multiples of one row, added to several rows one after the other."""
-        with code.count("0", n) as i:
-            t, f = code.name("t"), code.name("f")
-            for name, (first, step) in ((t, targets), (f, factors)):
-                code.emit(f"{name}.d = mul i64 {i}, {step}")
-                code.emit(f"{name} = add i64 {first}, {name}.d")
-            self._operation(code, SUBTRACT if operation == SPREADS[SUBTRACT] else ADD, t, s, f, w)
-
-    def _fused(
-        self, emit: Callable[[str], None], kind: str, operation: int, factor: str, value: str, old: str, x: str
+    def _total(
+        self, code: Blocks, kind: str, one: int, old: str, sources: _Places, factors: _Places, n: str, c: str
     ) -> str:
-        """old ± factor · value, rounded once where the processor can."""
-        if not self.r.fused:
-            emit(f"{x}.p = fmul {kind} {factor}, {value}")
-            emit(f"{x}.a = {'fadd' if operation == ADD else 'fsub'} {kind} {old}, {x}.p")
-            return f"{x}.a"
-        if operation == SUBTRACT:
-            emit(f"{x}.g = fneg {kind} {factor}")
-            factor = f"{x}.g"
-        suffix = ("" if "<" not in kind else f"v{kind.split()[0][1:]}") + (
-            "f64" if self.r.scalar == "double" else "f32"
-        )
-        self._intrinsics.declare(f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})")
-        emit(f"{x}.a = call {kind} @llvm.fma.{suffix}({kind} {factor}, {kind} {value}, {kind} {old})")
-        return f"{x}.a"
+        """A value of a column, or of several, with multiples of others added."""
+        emit, x = code.emit, code.name("x")
+        head, again, after, before = *map(code.new_label, ("head", "body", "after")), code.label
+        emit(f"br label %{head}")
+        code.block(head)
+        emit(f"{x}.i = phi i64 [0, %{before}], [{x}.in, %{again}]")
+        emit(f"{x}.t = phi {kind} [{old}, %{before}], [{x}.a, %{again}]")
+        for name, (first, _) in (("s", sources), ("f", factors)):
+            emit(f"{x}.{name} = phi i64 [{first}, %{before}], [{x}.{name}n, %{again}]")
+        for name, (_, step) in (("s", sources), ("f", factors)):
+            emit(f"{x}.{name}n = add i64 {x}.{name}, {step}")
+        emit(f"{x}.in = add i64 {x}.i, 1")
+        emit(f"{x}.go = icmp slt i64 {x}.i, {n}")
+        emit(f"br i1 {x}.go, label %{again}, label %{after}")
+        code.block(again)
+        value = self._load(emit, kind, "%m", f"{x}.s", c, f"{x}.v")
+        factor = self._factor(code, kind, f"{x}.f")
+        self._fused(emit, kind, one, factor, value, f"{x}.t", x)
+        emit(f"br label %{head}")
+        code.block(after)
+        return f"{x}.t"
+
+    def _factor(self, code: Blocks, kind: str, at: str) -> str:
+        """A number of the memory, as often as a value has numbers."""
+        factor = self._load(code.emit, self.r.vector, "%m", at, "0", code.name("f"))
+        return factor if kind == self.r.vector else self._spread(code, factor)
+
+    def _mirror(self, code: Blocks, targets: _Places, w: str, scale: str, normal: _Places, n: str) -> None:
+        """A reflection of rows."""
+
+        def body(emit: Callable[[str], None], kind: str, c: str) -> None:
+            zero, x = "zeroinitializer" if "<" in kind else "0.0", code.name("x")
+            total = self._total(code, kind, ADD, zero, targets, normal, n, c)
+            emit(f"{x} = fmul {kind} {self._factor(code, kind, scale)}, {total}")
+            with code.count("0", n) as i:
+                t, f = self._at(code, targets, i), self._at(code, normal, i)
+                old, y = self._load(emit, kind, "%m", t, c, code.name("o")), code.name("y")
+                value = self._fused(emit, kind, SUBTRACT, self._factor(code, kind, f), x, old, y)
+                self._store(emit, kind, "%m", t, c, value, code.name("s"))
+
+        self._columns(code, w, body)
+
+    def _at(self, code: Blocks, places: _Places, i: str) -> str:
+        """One of several places that are evenly spaced."""
+        x, (first, step) = code.name("at"), places
+        code.emit(f"{x}.d = mul i64 {i}, {step}")
+        code.emit(f"{x} = add i64 {first}, {x}.d")
+        return x
+
+    def _each(self, code: Blocks, operation: int, t: _Places, w: str, s: _Places, f: _Places, n: str) -> None:
+        """An operation, again and again at places that are evenly spaced."""
+        with code.count("0", n) as i:
+            target, source, factor = (self._at(code, places, i) for places in (t, s, f))
+            self._operation(code, operation, target, source, factor, w)
 
     def _reflect(self, code: Blocks, t: str, s: str, f: str, w: str) -> None:
         r, v, emit, x = self.r, self.r.vector, code.emit, code.name("x")
@@ -229,41 +251,6 @@ class RowFunctions:
         emit(f"br label %{head}")
         code.block(after)
         self._store(emit, v, "%m", t, "0", f"{x}.t", code.name("s"))
-
-    @property
-    def _wide(self) -> int:
-        """How many numbers of a single state share a register."""
-        return self.r.register if self.r.lanes == 1 else 1
-
-    def _spread(self, code: Blocks, factor: str) -> str:
-        kind = f"<{self._wide} x {self.r.scalar}>"
-        code.emit(f"{factor}.i = insertelement {kind} poison, {self.r.scalar} {factor}, i64 0")
-        everywhere = f"<{self._wide} x i32> zeroinitializer"
-        code.emit(f"{factor}.w = shufflevector {kind} {factor}.i, {kind} poison, {everywhere}")
-        return f"{factor}.w"
-
-    def _columns(self, code: Blocks, width: str, body: Callable[[Callable[[str], None], str, str], None]) -> None:
-        """A loop over numbers that lie side by side, several at once where they may share a register."""
-        first = "0"
-        if self._wide > 1:
-            first = code.name("whole")
-            code.emit(f"{first} = and i64 {width}, -{self._wide}")
-            with code.count("0", first, step=self._wide) as c:
-                body(code.emit, f"<{self._wide} x {self.r.scalar}>", c)
-        with code.count(first, width) as c:
-            body(code.emit, self.r.vector, c)
-
-    def _place(self, emit: Callable[[str], None], memory: str, at: str, c: str, x: str) -> str:
-        emit(f"{x}.e = add i64 {at}, {c}")
-        emit(f"{x}.p = getelementptr {self.r.vector}, ptr {memory}, i64 {x}.e")
-        return f"{x}.p"
-
-    def _load(self, emit: Callable[[str], None], kind: str, memory: str, at: str, c: str, x: str) -> str:
-        emit(f"{x} = load {kind}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
-        return x
-
-    def _store(self, emit: Callable[[str], None], kind: str, memory: str, at: str, c: str, value: str, x: str) -> None:
-        emit(f"store {kind} {value}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
 
 
 def _numbers(code: Blocks, table: str, row: str, count: int) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Constants, Window, constants, fields
+from coupler.graph import Buffer, Builder, Constants, Slot, Window, constants, fields
 from coupler.grouping import grouped
 from coupler.model.embedding import kernels
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
@@ -122,12 +122,20 @@ class ConstraintSteps:
 
     def columns(self) -> None:
         """Computes the columns of loop joints, with zeros for joints that a constraint does not couple."""
-        coupled: dict[int, list[tuple[int, int, int, float]]] = {}
+        self.coupled_columns()
         uncoupled: dict[int, list[int]] = {}
         for place in self._places:
+            entries = set(self._tree.velocities_of(place.constraint.links).tolist())
+            own = uncoupled.setdefault(len(place.constraint.kept), [])
+            own.extend(place.columns[i] for i in place.columns.keys() - entries)
+        for rows, places in uncoupled.items():
+            self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
+
+    def coupled_columns(self) -> None:
+        """Those numbers of the columns of loop joints that may be anything but zero."""
+        coupled: dict[int, list[tuple[int, int, int, float]]] = {}
+        for place in self._places:
             constraint, rows = place.constraint, len(place.constraint.kept)
-            entries = set(self._tree.velocities_of(constraint.links).tolist())
-            uncoupled.setdefault(rows, []).extend(place.columns[i] for i in place.columns.keys() - entries)
             if isinstance(constraint, LoopConstraint):
                 for links, sign in zip(reversed(constraint.ways), (1.0, -1.0), strict=True):
                     own = self._tree.velocities_of(links).tolist()
@@ -136,12 +144,10 @@ class ConstraintSteps:
             T, s, K, sign = map(list, zip(*columns, strict=True))
             column = fields(T=self._T.at(T, (rows, 6)), s=self._s.at(s, 6), K=self.K.at(K, rows), sign=constants(sign))
             self.b.loop(kernels.column_of_loop, column=column)
-        for rows, places in uncoupled.items():
-            self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
 
     def bias(self, w: Buffer, k: Buffer) -> None:
-        """Computes the motions of all links and the biases k; all rows must be kept."""
-        motion = self.b.records("motion", len(self._links) + 1, V=6, A=6)
+        """Computes the motions of all links and the biases k of the kept rows."""
+        motion = self._motion = self.b.records("motion", len(self._links) + 1, V=6, A=6)
 
         def rate(links: Sequence[int]) -> Window:
             return fields(w=w.at(self._tree.v_start[links], self._tree.links[links[0]].kind.nv))
@@ -152,13 +158,29 @@ class ConstraintSteps:
         self.b.loop(kernels.rest, motion=motion[0])
         self._over_links(kernels.moving, windows)
         for places, constraint in self._by_form(LoopConstraint):
-            loop = fields(k=k.at([place.phi for place in places], len(constraint.kept)))
+            loop = fields(k=k.at([place.f for place in places], len(constraint.kept)))
             start, goal = (motion[list(rows)] for rows in zip(*(place.ends for place in places), strict=True))
             self.b.loop(kernels.loop_bias(constraint), loop=loop, **self._ends(places), start=start, goal=goal)
         for places, constraint in self._by_form(RelationConstraint):
-            relation = fields(k=k.at([place.phi for place in places], len(constraint.kept))) | _constants_of(places)
+            relation = fields(k=k.at([place.f for place in places], len(constraint.kept))) | _constants_of(places)
             rates = [rate(links) for links in _links_of_joints(places)]
             self.b.loop(kernels.relation_bias(constraint), relation=relation, joints=self._joints(places), rates=rates)
+
+    def scratch(self) -> dict[str, Buffer]:
+        """The buffers that a program of the same constraints has under these names."""
+        return {"pose": self._pose.buffer, "f": self.f, "s": self._s, "T": self._T, "K": self.K}
+
+    def poses(self, links: Sequence[int]) -> Window:
+        """Poses of links, E and r, from their output bodies."""
+        return self._pose[[self.row[link] for link in links]]
+
+    def link_motions(self, links: Sequence[int]) -> Window:
+        """V and A of links, once `bias` has been written."""
+        return self._motion[[self.row[link] for link in links]]
+
+    def motions(self, links: Sequence[int]) -> Slot:
+        """Motions of joints that are of one kind, each nv × 6."""
+        return self._s.at(6 * self._tree.v_start[list(links)], (self._tree.links[links[0]].kind.nv, 6))
 
     def advance(self, links: Iterable[int]) -> None:
         """Computes positions integrate(p, x) of joints that nothing constrains."""
