@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from coupler.algorithms.articulated import articulated
 from coupler.algorithms.efpa import ArticulatedBody, ArticulatedCluster, inward_passes, pass_force_on
 from coupler.linear import Cholesky
@@ -70,7 +68,7 @@ def add_products(sweep: Sweep[Any, Any], paths: Paths, omega: Any) -> None:
     for one, other in pairs:
         total = sums.place((one, other))
         common = [k for k in paths.clusters(one) if k in set(paths.clusters(other))]
-        schedule.call(nothing, out=total)
+        schedule.clear(total)
         for k in common:
             schedule.call(add_product, total, paths.answer(one, k), paths.answer(other, k), out=total)
         lower, upper = (Place.block(omega, 6 * a * size + 6 * b, (6, 6), size) for a, b in ((one, other), (other, one)))
@@ -79,10 +77,6 @@ def add_products(sweep: Sweep[Any, Any], paths: Paths, omega: Any) -> None:
         else:
             schedule.call(with_transpose, total, out=[lower, upper])
     schedule.run()
-
-
-def nothing() -> Any:
-    return np.zeros((6, 6))
 
 
 def add_product(total: Any, y1: Any, y2: Any) -> Any:

@@ -34,7 +34,7 @@ def load_robot(given: Namespace) -> Robot:
     if not os.path.exists(path) or os.path.isdir(path):
         return _bundled(given, path)
     if is_log(given.file):
-        raise ModelError(f"{path}: it is a log, not a robot; `coupler log {path}` tells what is in it")
+        raise ModelError(f"{path}: it is a log, not a robot; `coupler log {path}` describes it")
     return load_file(
         path,
         closures=False if given.closures == "none" else given.closures,
@@ -59,7 +59,7 @@ def load_with_log(given: Namespace, needed: bool = True) -> tuple[Any, Any]:
 
     Args:
         given: the arguments.
-        needed: whether it is an error that the log does not tell which robot it is of; if not, the robot is None then.
+        needed: whether a log whose robot is not known is an error; otherwise the robot is None then.
 
     Raises:
         ModelError: for a log that cannot be read, and for a robot that is not known or not that of the log.

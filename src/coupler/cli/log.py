@@ -1,4 +1,4 @@
-"""`coupler log`: tells what is in the log of a run, or converts it."""
+"""`coupler log`: describes the log of a run, or converts it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _run(given: Namespace) -> int:
     return 0
 
 
-VERB = Verb("log", "tell what is in a log, or convert it", "coupler log run.clog run.csv", _add, _run)
+VERB = Verb("log", "describe a log, or convert it", "coupler log run.clog run.csv", _add, _run)
 
 
 def _facts(log: Any) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from coupler.files import read_file, whole_file
 from coupler.io.packages import real_path
 from coupler.io.stl import binary_stl, is_text_stl
-from coupler.io.writing import Names
+from coupler.io.taken_names import TakenNames
 from coupler.model import Mesh, Robot, Shape
 from coupler.model.wording import counted, listed
 
@@ -39,7 +39,7 @@ class SavedMeshes:
             file: the file that it goes to.
             binary: whether the file's readers take no STL that is written as text.
         """
-        self._file, self._names, self._binary = file, Names(), binary
+        self._file, self._names, self._binary = file, TakenNames(), binary
         self.copies: dict[Path, Path] = {}
         lost: list[str] = []
         shapes: list[Shape] = []

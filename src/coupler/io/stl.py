@@ -16,7 +16,7 @@ _VERTEX = re.compile(rb"^\s*vertex\s+(\S+)\s+(\S+)\s+(\S+)", re.MULTILINE)
 
 
 def is_text_stl(path: Path) -> bool:
-    """Whether a file is an STL written as text. Some binary files begin with "solid" too: their size tells."""
+    """Whether a file is an STL written as text. Some binary files begin with "solid" too, but have the right size."""
     try:
         with open_file(path) as file:
             head, size = file.read(_HEAD), path.stat().st_size

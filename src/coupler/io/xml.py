@@ -132,6 +132,10 @@ class Element:
             raise self.error(f"its {name} must be true or false, got {clipped(value)}")
         return _FLAGS[value]
 
+    def value(self) -> float:
+        """Its attribute `value`, or the number in it."""
+        return self.number("value") if self.has("value") else float(self.values(1)[0])
+
     def word(self) -> str:
         """The text in it, without blanks around it."""
         return self.text.strip()

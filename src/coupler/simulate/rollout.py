@@ -179,6 +179,7 @@ def _in_chunks(
     size = _chunk(states, engine.layout.size)
     stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
     gaps = np.full((-(-states // size), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
+    unsolved = Unsolved()
     rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
 
     def simulate_chunk(first: int) -> Iterator[None]:
@@ -195,6 +196,7 @@ def _in_chunks(
         rooms.append(room)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: gain for i, gain in chunk.gained.items()})
+        unsolved.jammed = max(unsolved.jammed, chunk.jammed)
 
     engine.prepare(motors=len(controls) > 1)  # once, not by each thread
     if gains != "ignore" and states:
@@ -204,7 +206,6 @@ def _in_chunks(
     _tell_stops(batch, stops, reasons)
     _tell_gains(batch, states, gained)
     times = engine.step * hold * np.arange(count + 1)
-    unsolved = Unsolved()
     unsolved.note_all(recorded["residual"][1:], times)
     unsolved.warn(engine.robot, states * count)
     results = {
@@ -250,6 +251,7 @@ class _Chunk:
     Attributes:
         reasons: why states could not go on, by their number.
         gained: of those that go on, which have gained energy.
+        jammed: the deepest overlap that was left as it is, m; see `StepStatus`.
     """
 
     def __init__(
@@ -278,6 +280,7 @@ class _Chunk:
         self._states = self._start = self._laid_out(states)
         self.reasons: dict[int, str] = {}
         self.gained: dict[int, str] = {}
+        self.jammed = 0.0
         self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, self._batch), gains
 
     def _laid_out(self, rows: np.ndarray) -> np.ndarray:
@@ -307,6 +310,7 @@ class _Chunk:
                 if not t and not i:
                     self._gaps[:] = self._rows(result[..., places["gaps"]]).min(axis=0)
                 np.maximum(residual, self._rows(result[..., places["residual"]]), out=residual)
+                self.jammed = max(self.jammed, float(result[..., places["jammed"]].max()))
                 taken = result[..., places["sweeps"]] + result[..., places["iterations"]]
                 np.maximum(sweeps, self._rows(taken), out=sweeps)
                 yield
@@ -323,6 +327,8 @@ class _Chunk:
         self._results.reverse()
         result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
         failed = self._engine.advance_batch(self._states, controls[0], result, *controls[1:])
+        if failed is not None and self._ledger is not None:  # what has failed may have gained energy before
+            self._look_at_energy(self._ledger, self._states, time)
         if self._ledger is not None:
             self._ledger.add_work(self._states, result, controls[0])
             if (steps + 1) % EVERY == 0:

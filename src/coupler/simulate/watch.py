@@ -16,7 +16,8 @@ from coupler.simulate.failures import fastest_joint
 
 GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
 
-EVERY = 10  # steps between two looks
+EVERY = 10  # steps between two looks, unless something moves all at once
+_SUDDENLY = 2.0  # times the largest velocity so far
 GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
 _CREEP = 0.02  # m/s: the energy of a robot that moves so fast is nothing to be told
 _OVERLAP = 1e-6  # m: what parts less deep overlaps does nothing to be told
@@ -99,7 +100,7 @@ class EnergyWatch:
     def __init__(self, engine: Engine, gains: str, stacklevel: int = 4) -> None:
         """Args: what computes, one of `GAINS`, and the stack's depth of whoever is to be warned."""
         self._engine, self._gains, self._stacklevel = engine, gains, stacklevel
-        self._ledger, self.on = Ledger(engine), gains != "ignore"
+        self._ledger, self.on, self._fastest = Ledger(engine), gains != "ignore", 0.0
 
     def note(self, steps: int, time: float, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: Any) -> None:
         """Looks at a step.
@@ -116,8 +117,13 @@ class EnergyWatch:
             ModelError: where energy comes from nowhere, if the run is to stop then.
         """
         self._ledger.add_work(before, after, tau, None if f_ext is None else np.asarray(f_ext, dtype=float))
-        if steps % EVERY:
+        velocities = self._engine.layout.places["v"]
+        if steps == 1:
+            self._fastest = np.abs(before[velocities]).max()
+        fast = np.abs(after[velocities]).max()
+        if steps % EVERY and fast <= _SUDDENLY * self._fastest:
             return
+        self._fastest = max(self._fastest, fast)
         after = after[: self._engine.layout.state]
         gained, too_much = self._ledger.gained(after)
         if too_much:

@@ -117,7 +117,7 @@ class Posing:
         """Moves coordinates to values, (coordinates,), rad or m, as far as they come.
 
         Returns:
-            Whether they came there. If not, `message` tells why.
+            Whether they came there. If not, `message` says why.
         """
         goal = numbers("values", values, (len(self.coordinates),))
         self.message = ""

@@ -8,8 +8,8 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import ModelError, Robot
-from coupler.model.embedding.assembly import apart, described
 from coupler.model.embedding.constraints import LoopConstraint
+from coupler.model.embedding.gaps import apart, described
 from coupler.model.text import idle_text
 from coupler.model.wording import some
 

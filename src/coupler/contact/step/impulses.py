@@ -20,6 +20,7 @@ from coupler.contact.step.context import StepContext
 from coupler.contact.step.impact import Impacts
 from coupler.contact.step.impulse_passes import climb
 from coupler.contact.step.islands import Islands
+from coupler.contact.step.jams import Jams
 from coupler.contact.step.joint_blocks import JointBlocks
 from coupler.contact.step.measurement import Measurement
 from coupler.contact.step.passing_pairs import PassingPairs
@@ -53,6 +54,7 @@ class Impulses:
         self._relaxation = Relaxation(blocks, islands)
         self._refinement = Refinement(blocks, context.columns, self._relaxation)
         self._joints = JointBlocks(sweep, context.layout, blocks, scene)
+        self._jams = Jams(sweep.robot, scene, context.layout, blocks)
         in_place = bool(vectors.before["pending"].size)
         self._rebounds = Rebounds(sweep.builder, scene, blocks) if in_place else None
         self.impacts = Impacts(sweep, scene, blocks, vectors.after) if travelling(scene.pairs) else None
@@ -82,7 +84,7 @@ class Impulses:
         for name, size in (("points", 3), ("frames", 9)):
             places = self._context.scene.places
             vectors[name] = after[name] if places else builder.scratch(name, size * layout.contacts)
-        vectors |= {"b": blocks.b, "start": blocks.impulses}
+        vectors |= {"b": blocks.b, "start": blocks.impulses, "closures": self._jams.closures}
         for part in (self._rebounds, self.impacts):
             vectors |= part.velocities if part else {}
         vectors |= {"approach": self._sliding.approach} if self._sliding else {}
@@ -127,20 +129,30 @@ class Impulses:
             self._passing.begin(after["gaps"])
         if self._sliding:
             self._sliding.begin()
+        self._jams.begin(after["jammed"], after["gaps"])
 
     def _solve(self) -> None:
-        """Writes the steps that take waiting blocks into the problem and solve it."""
-        context, after, tolerance = self._context, self._after, self._context.scene.tolerance
+        """Writes the steps that take waiting blocks into the problem and solve it, overlaps and all, if that can be."""
+        context, after = self._context, self._after
         waiting = context.blocks.flags["waiting"]
         context.builder.list_flags(waiting)
         context.columns.climb(climb, waiting)
         context.blocks.join()
-        self._relaxation.solve(tolerance, context.scene.sweeps, after["residual"], after["sweeps"])
-        self._refinement.solve(tolerance, after["residual"], after["iterations"])
+        if self._rebounds:  # which write b themselves
+            self._solve_once()
+            self._rebounds.end(after["pending"])
+            return
+        self._jams.let_stick()
+        with self._jams.hear_again(after["residual"], self._refinement.limit):
+            self._solve_once()
+
+    def _solve_once(self) -> None:
+        """Writes the steps that solve the problem as it is."""
+        after, scene = self._after, self._context.scene
+        self._relaxation.solve(scene.tolerance, scene.sweeps, after["residual"], after["sweeps"])
+        self._refinement.solve(scene.tolerance, after["residual"], after["iterations"])
         if self._relaxation.islands:
             self._sweep_on()
-        if self._rebounds:
-            self._rebounds.end(after["pending"])
 
     def _sweep_on(self) -> None:
         """Writes more sweeps for states that the refinement has not solved, from the best impulses that it found."""

@@ -40,6 +40,8 @@ from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
 
+_OF_PROBLEM = ("residual", "touching", "sweeps", "iterations", "jammed")  # what results tell of the contact problem
+
 
 def contact_step_program(robot: Robot, scene: ContactScene) -> Program:
     """The program (state, tau) → after of a step, laid out as `Layout` tells.
@@ -112,7 +114,7 @@ class _Step:
         if stages and drives:
             stages.drive = lambda: drives.drive_stage(stages.progress, after["motors"], after["motor_work"])
         loads = self._kick.write(scene.external, scene.step, drives.prepare if drives else None)
-        problem = fields(**{name: after[name].at(0) for name in ("residual", "touching", "sweeps", "iterations")})
+        problem = fields(**{name: after[name].at(0) for name in _OF_PROBLEM})
         self.sweep.builder.loop(_no_contact, problem=problem)
         return loads
 
@@ -203,4 +205,5 @@ def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[S
 
 
 def _no_contact(problem: View) -> None:
-    problem.residual = problem.touching = problem.sweeps = problem.iterations = np.array(0.0)
+    for name in _OF_PROBLEM:
+        setattr(problem, name, np.array(0.0))

@@ -19,8 +19,8 @@ import numpy as np
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Taken, fresh
 from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, gears_of, pose
+from coupler.io.taken_names import TakenNames
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
@@ -56,7 +56,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
     """Adds the actuators; returns a description of what is left out of them."""
     names, left_out, scaled = model.names["actuator"], Counter[tuple[str, str]](), list[str]()
     acted, served = Counter[str](), set[str]()  # the joints, and those of which a sum of forces is not cut short
-    taken = Taken(name for name in names if name)
+    taken = TakenNames(name for name in names if name)
     for i, name in enumerate(names):
         try:
             gears = _gears(model, tree, i)
@@ -71,7 +71,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
             scaled.append(f"{name or i + 1!r} = {scale}")
         gears = {joint: np.asarray(gear) * gain if np.ndim(gear) else gear * gain for joint, gear in gears.items()}
         with files.root.blamed():
-            builder.actuator(name or fresh(next(iter(gears)), taken), gears, **law)
+            builder.actuator(name or taken.numbered(next(iter(gears))), gears, **law)
         acted.update(gears.keys())
         limits_itself = law.get("kind", "motor") != "motor" and np.isfinite(law.get("effort", np.inf)).any()
         served |= {*gears} if len(gears) > 1 or limits_itself else set()

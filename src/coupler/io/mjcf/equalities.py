@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import EQUALITIES, Names
+from coupler.io.mjcf.names import EQUALITIES, PartNames
 from coupler.io.mjcf.tree import FREE, pose
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Fixed, RobotBuilder, Spherical
@@ -45,7 +45,7 @@ class Equalities:
             the two.
     """
 
-    def __init__(self, model: Compiled, files: Files, names: Names, off: bool, floating: bool) -> None:
+    def __init__(self, model: Compiled, files: Files, names: PartNames, off: bool, floating: bool) -> None:
         self._model, self._files, self._names, self._floating = model, files, names, floating
         self.left_out: list[str] = []
         self._equalities = [] if off else [i for i in range(model.neq) if model.eq_active0[i]]

@@ -23,7 +23,8 @@ from coupler.io.mjcf.write_actuators import add_actuators
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.mjcf.write_shapes import GeomWriter
 from coupler.io.precision import PRECISION
-from coupler.io.writing import Names, check_kinds, document, put
+from coupler.io.taken_names import TakenNames
+from coupler.io.writing import check_kinds, document, put
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
@@ -78,8 +79,8 @@ class _Writer:
         self.robot, self.folder = robot, folder
         self.changed: list[str] = []
         self.inertias, self.relations = real_inertias(robot, self.changed), relations_of(robot)
-        self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
-        self.frame_names = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
+        self.joint_names = TakenNames(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
+        self.frame_names = TakenNames([GROUND, "world", *robot.bodies, *robot.frame_names])
         self.element: dict[str, ET.Element] = {}
         self.steps: list[tuple[TreeJoint, Step, str]] = []
         self.position: dict[str, str] = {}
@@ -220,8 +221,8 @@ class _Writer:
         for joint, step, name in self.steps:
             if not step.entries:
                 turn, pitch = self.position[joint.name], joint.kind.pitch  # type: ignore[attr-defined]
-                own = self.joint_names.new(f"{joint.name}_pitch")
-                put(equalities, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
+                equality = self.joint_names.new(f"{joint.name}_pitch")
+                put(equalities, "joint", name=equality, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
 
     def stands(self, joint: TreeJoint) -> bool:
         """Whether a body floats in the world, where MuJoCo lets it start in any place."""

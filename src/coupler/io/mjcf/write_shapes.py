@@ -12,7 +12,8 @@ import numpy as np
 
 from coupler.io.mjcf.attributes import form, place
 from coupler.io.mjcf.contacts import geom_friction
-from coupler.io.writing import Names, mesh_path, put
+from coupler.io.taken_names import TakenNames
+from coupler.io.writing import mesh_path, put
 from coupler.model import HeightField, Hull, Mesh, Plane, Robot, Shape
 from coupler.model.tree import GROUND
 from coupler.spatial import Transform
@@ -42,7 +43,7 @@ class GeomWriter:
         """
         self.names: set[str] = set()
         self._robot, self._folder, self._bodies, self._leave = robot, folder, bodies, leave
-        self._shape_names, self._asset_names = Names(shape.name for shape in robot.shapes), Names()
+        self._shape_names, self._asset_names = TakenNames(shape.name for shape in robot.shapes), TakenNames()
         self._meshes: dict[tuple[str, str], str] = {}  # names of assets, by file and scale
         self._resists_turning = any(shape.torsion is not None or shape.rolling is not None for shape in robot.shapes)
 

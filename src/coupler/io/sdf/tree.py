@@ -17,9 +17,9 @@ from coupler.io.sdf.joints import Motion, axis_of, read_lists, read_motion
 from coupler.io.sdf.placing import Placing
 from coupler.io.sdf.scopes import Outline, Place
 from coupler.io.sdf.spanning import Edge, Spanning, spanning_tree
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.elements import is_identity
 from coupler.io.urdf.origins import origin
-from coupler.io.writing import Names
 from coupler.model import Fixed, Free, RobotBuilder
 from coupler.model.tree import GROUND
 from coupler.model.wording import clipped, listed
@@ -112,7 +112,7 @@ class JointTree:
             edges.append(Edge(name, parent, child, motion.freedoms, loaded, self._must_close(name)))
         floating = [name for name, place in self.bodies.places.items() if place.element.all(f"{NAMESPACE}:floating")]
         models = [scope for scope in self.outline.models if not scope.static and scope.places]
-        canonical = [self.placing.carrier(scope.own) for scope in models if _has_links(scope.own)]
+        canonical = [self.placing.carrier(scope.frame) for scope in models if _has_links(scope.frame)]
         preferred = [self.bodies.names[link] for link in canonical if link in self.bodies.names]
         return spanning_tree(list(self.bodies.names.values()), edges, [*floating, *preferred])
 
@@ -140,7 +140,7 @@ class JointTree:
 
     def _float(self, roots: Sequence[str]) -> None:
         """Lets every part that hangs on nothing move freely; a static one stands."""
-        taken = Names(self.motions)
+        taken = TakenNames(self.motions)
         for name in roots:
             place = self.bodies.places[name]
             X = self.placing.pose(place)

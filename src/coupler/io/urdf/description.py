@@ -9,9 +9,9 @@ from typing import Any
 
 from coupler.forks import cached_property
 from coupler.grouping import grouped
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.origins import origin
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
-from coupler.io.writing import Names
 from coupler.io.xml import Element
 from coupler.model.wording import clipped, listed
 from coupler.spatial import Transform
@@ -48,7 +48,7 @@ class Description:
 
     def new_name(self, name: str) -> str:
         """A name for a joint, loop or coupling that the file does not name; underscores make it unique."""
-        return Names([*self.joints, *(part.name for part in (*self.loops, *self.couplings))]).new(name)
+        return TakenNames([*self.joints, *(part.name for part in (*self.loops, *self.couplings))]).new(name)
 
     def link(self, name: str, element: Element) -> str:
         """The link that an element names, under the name that it has now.
@@ -171,7 +171,7 @@ class Description:
         return roots[0]
 
     def elements(self) -> Iterator[tuple[str, Element]]:
-        """Names of all parts, and the elements that describe them."""
+        """TakenNames of all parts, and the elements that describe them."""
         for name, link in self.links.items():
             yield name, link.element
         for part in (*self.joints.values(), *self.loops, *self.couplings):

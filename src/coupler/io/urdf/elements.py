@@ -90,9 +90,9 @@ def add_dynamics(joint: ET.Element, kind: Joint) -> None:
     lists = {name: figures.pop(name) for name in ("damping", "friction") if " " in figures.get(name, "")}
     if figures and not {"damping", "friction"} & set(figures):
         figures["damping"] = text(0.0)
-    for tag, own in (("dynamics", figures), ("joint_properties", lists)):
-        if own:
-            put(joint, tag, **own)
+    for tag, attributes in (("dynamics", figures), ("joint_properties", lists)):
+        if attributes:
+            put(joint, tag, **attributes)
 
 
 def _shortened(values: np.ndarray) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.couplings import SINGLE, dependence_of, joint_of
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import JointPart
-from coupler.io.writing import Names
 from coupler.io.xml import Element
 from coupler.model.wording import listed
 
@@ -92,7 +92,7 @@ def _add_motors(element: Element, driven: list[JointPart], d: Description) -> No
 def _number(element: Element, *tags: str) -> float | None:
     """A number of a transmission or an actuator, under its name in ROS or in Drake; None if it has none."""
     for part in element.all(*tags, *(f"drake:{tag}" for tag in tags)):
-        return part.number("value") if part.has("value") else float(part.values(1)[0])
+        return part.value()
     return None
 
 
@@ -108,6 +108,6 @@ def _by_role(parts: list[Element], role: str) -> tuple[int, int]:
 
 
 def _add_motor(d: Description, element: Element, motor: Element, gears: dict[str, Any]) -> None:
-    taken = Names(actuator["name"] for _, actuator in d.actuators)
+    taken = TakenNames(actuator["name"] for _, actuator in d.actuators)
     name = taken.new(motor.get("name") or element.get("name") or next(iter(gears)))
     d.actuators.append((element, {"name": name, "gears": gears}))

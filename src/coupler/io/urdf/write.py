@@ -15,6 +15,7 @@ from coupler.grouping import grouped
 from coupler.io.actuators import put_actuators
 from coupler.io.contact_pairs import put_contact_pairs
 from coupler.io.couplings import locks_of, relations_of
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.elements import (
     add_coupling,
     add_dynamics,
@@ -28,7 +29,7 @@ from coupler.io.urdf.elements import (
 )
 from coupler.io.urdf.joints import JOINTS, LOOPS, steps_of
 from coupler.io.urdf.parts import NO_LIMIT
-from coupler.io.writing import Names, check_kinds, document, mesh_path, put, text
+from coupler.io.writing import check_kinds, document, mesh_path, put, text
 from coupler.model import (
     Body,
     Box,
@@ -79,8 +80,8 @@ class _Writer:
         self.source, self.folder = robot, folder
         self.relations = relations_of(robot)
         self.seat = {joint.child: joint.meets.inverse() for joint in robot.joints if joint.meets is not None}
-        self.link_names = Names([GROUND, *robot.bodies, *robot.frame_names])
-        self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
+        self.link_names = TakenNames([GROUND, *robot.bodies, *robot.frame_names])
+        self.joint_names = TakenNames(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
         self.colours: dict[str, str] = {}
         self.root = _root(robot)
 

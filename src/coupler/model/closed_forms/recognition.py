@@ -143,17 +143,17 @@ class _Search:
     def form(self) -> ClosedForm | None:
         """The candidate for the closed form, if there is one; it may still fail to close the loops."""
         if any(any(entries) and not all(entries) for entries in self._free):
-            return None  # of a joint of several freedoms some are independent, and others not
+            return None  # some freedoms of a joint are independent, and others not
         if not any(isinstance(constraint, LoopConstraint) for constraint in self.loop.constraints):
             return None
         steps = self._steps()
         if not steps:
-            return None  # there is none, or none is needed: all rows follow from how the tree is built
+            return None  # none was found, or none is needed as all rows follow from the tree itself
         sizes = tuple(self._tree.links[link].kind.nq for link in self.loop.links)
         kinds = [self._tree.links[link].kind for link in self.loop.links]
-        turning = frozenset(i for i, kind in enumerate(kinds) if isinstance(kind, Revolute))
-        form = ClosedForm(sizes, tuple(self._independent), tuple(steps), turning)
-        return form if self._can_tell_turns(form) else None
+        revolute = frozenset(i for i, kind in enumerate(kinds) if isinstance(kind, Revolute))
+        form = ClosedForm(sizes, tuple(self._independent), tuple(steps), revolute)
+        return form if self._are_angles_unique(form) else None
 
     def inputs(self, form: ClosedForm) -> list[int]:
         """The links of its independent joints."""
@@ -161,7 +161,7 @@ class _Search:
 
     def has_dead_points(self, form: ClosedForm) -> bool:
         if not all(isinstance(leg, Slide) for leg in form.legs):
-            return True  # whatever its limits: robots may be simulated without
+            return True  # whatever the limits are: simulations may ignore them
         return form.has_dead_points(self.limits, self._p[self._tree.positions_of(self.inputs(form))])
 
     @property
@@ -170,8 +170,8 @@ class _Search:
         kinds = [self._tree.links[link].kind for link in self.loop.links]
         return {i: np.array([np.max(k.lower), np.min(k.upper)]) for i, k in enumerate(kinds) if k.nv == 1}
 
-    def _can_tell_turns(self, form: ClosedForm) -> bool:
-        """Whether joints with springs or limits are never turned further than their closed form can tell."""
+    def _are_angles_unique(self, form: ClosedForm) -> bool:
+        """Whether the angles of all joints with springs or limits are unique within the range of these joints."""
         limits = self.limits
         references = {
             n: r
@@ -187,26 +187,26 @@ class _Search:
         return True
 
     def _steps(self) -> list[Step] | None:
-        """What gives the positions of all joints, or None."""
-        known, steps, waiting = set(self._independent), list[Step](), list(self.loop.constraints)
-        while waiting:
-            for constraint in waiting:
+        """Steps that determine the positions of all joints; None if there are none."""
+        known, steps, remaining = set(self._independent), list[Step](), list(self.loop.constraints)
+        while remaining:
+            for constraint in remaining:
                 unknown = {self._number[link] for link in constraint.links} - known
-                if not unknown:  # it follows from others, or the closed form is not true
-                    waiting.remove(constraint)
+                if not unknown:  # it follows from the others, or γ will fail its test
+                    remaining.remove(constraint)
                     break
                 step = next(self._steps_of(constraint, known), None)
                 if step is not None:
                     steps.append(step)
                     known |= set(step.solves)
-                    waiting.remove(constraint)
+                    remaining.remove(constraint)
                     break
             else:
                 return None
         return steps if len(known) == len(self._number) else None
 
     def _steps_of(self, constraint: Any, known: set[int]) -> Iterator[Step]:
-        """Steps by which a constraint may give the positions of all its joints that are not known."""
+        """Steps by which a constraint may determine the positions of all its unknown joints."""
         if isinstance(constraint, LoopConstraint):
             for leg in self._legs(constraint, known):
                 positions = [self._p[self._tree.positions(link)] for link in self.loop.links]
@@ -230,15 +230,15 @@ class _Search:
             yield CouplingStep(coupling.function, given, entries, tuple(numbers[i] for i in entries))
 
     def _legs(self, constraint: LoopConstraint, known: set[int]) -> Iterator[Leg]:
-        """The legs that the unknown joints of a loop may be, in all assembly modes, seen from either side."""
+        """The legs that the unknown joints of a loop may form, in all assembly modes, from either side."""
         sides = []
         for way, held in zip(constraint.ways, constraint.frames, strict=True):
             unknown = [self._number[link] not in known for link in way]
             first = unknown.index(True) if any(unknown) else 0
             count = sum(unknown)
             if not all(unknown[first : first + count]):
-                return  # a known joint lies between unknown ones
-            for link in way[:first]:  # idle, or what is found is not true: it does not move what is held
+                return  # a known joint between unknown ones
+            for link in way[:first]:  # taken as fixed: if it does move the held frame, γ fails its test
                 held = held @ self._assembled(link)
             outwards = way[first : first + count][::-1]
             arm = Arm.of(self._tree, outwards, [self._number[link] for link in outwards], self._p, held)
@@ -253,11 +253,11 @@ class _Search:
         for (base, to_base), (goal, to_goal) in (sides, sides[::-1]):
             chain = Chain(to_base, to_goal)
             for kind in LEGS:
-                arms = kind.held(base, goal, chain) if isinstance(constraint.kind, Spherical) else (base, goal)
+                arms = kind.with_ball(base, goal, chain) if isinstance(constraint.kind, Spherical) else (base, goal)
                 if kind.fits(*arms, rod):
                     yield from kind.in_all_modes(*arms, chain, rod)
 
     def _assembled(self, link: int) -> Transform:
-        """From the frame of what carries a link to its own, as it is assembled."""
+        """The transform from the frame of a link's carrier to its own, in the assembled pose."""
         own = self._tree.links[link]
         return own.kind.transform(self._p[self._tree.positions(link)]) @ own.placement

@@ -177,7 +177,7 @@ class Live:
             for forces in (acting.f_ext, np.zeros((len(self._masses), 6))):
                 trial.step(acting.tau, forces, motors=acting.motors, rates=acting.rates)
         except ModelError:
-            return  # which the first step tells
+            return  # the first step reports it
 
     def _acting(self, simulation: Simulation) -> Acting:
         """What the user's controllers want."""
@@ -217,7 +217,7 @@ class Live:
         try:
             poses = self._scene.figure.poses(simulation.q)
         except ModelError:
-            return  # not finite, as the message tells already
+            return  # not finite; the message says so already
         with self._server.atomic():
             self._scene.show(poses)
             forces = simulation.contact_forces

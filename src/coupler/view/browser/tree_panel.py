@@ -1,4 +1,4 @@
-"""The cluster tree beside the robot: what is pointed at is highlighted, and what is known of it told."""
+"""The cluster tree beside the robot: what is pointed at is highlighted and described."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TreePanel:
         scene.on_click(self.clicked)
 
     def clicked(self, body: str) -> None:
-        """Highlights the cluster of a body, and tells of the body; a second click undoes it."""
+        """Highlights the cluster of a body, and describes the body; a second click undoes it."""
         self.field.value = "" if self.field.value == body else body
         self._tree.content = self._drawn()
 

@@ -588,8 +588,8 @@ def test_what_is_not_modelled_is_counted(write: Any) -> None:
         <sensor><jointpos joint="turn"/></sensor>
         <keyframe><key ctrl="1 0 0"/></keyframe>"""
     robot, untold = read(write(world, rest))
-    assert robot.remarks[0] == "1 sensor not read; sites are frames"
-    assert "ctrl and act of 1 keyframe not read; keyframes are states" in robot.remarks
+    assert robot.remarks[0] == "1 sensor left out; sites are kept as frames"
+    assert "ctrl and act of 1 keyframe left out: a keyframe is a state" in robot.remarks
     assert untold == [
         "1 equality switched off",
         "1 equality of tendons or flexes",

@@ -35,7 +35,11 @@ def _contact(rows: int, discs: int) -> Layout:
 
 
 class Refinement:
-    """The iterations that follow the sweeps over the active blocks of a problem."""
+    """The iterations that follow the sweeps over the active blocks of a problem.
+
+    Attributes:
+        limit: 1, the residual that was to be reached, m/s; without bound where sweeps have reached it.
+    """
 
     def __init__(self, blocks: InteractingBlocks, ways: Ways, relaxation: Relaxation) -> None:
         """Begins.
@@ -51,6 +55,7 @@ class Refinement:
         names = (*rules.STATE, *interior.STATE, *path.STATE)
         self._state = {name: builder.scratch(f"refinement_{name}", 1) for name in names}
         self._windows = dict[int, Window]()  # further fields of blocks, by the first block of each kind
+        self.limit = self._state["limit"]
         self._records = BlockRecords(builder, "refined", blocks.rows, blocks.joints, _contact, _JOINT)
 
     def solve(self, tolerance: float, residual: Vector, iterations: Vector) -> None:
@@ -65,6 +70,7 @@ class Refinement:
         state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
         state |= fields(sign=self._system.sign.at(0))
+        builder.loop(rules.set_no_limit, state=state)
         with builder.repeat(until=rules.good_enough, at_most=1, rare=True, state=state):
             if islands := self._relaxation.islands:
                 islands.choose(tolerance)

@@ -37,6 +37,10 @@ STATE = (
 )
 
 
+def set_no_limit(state: View) -> None:
+    state.limit = np.array(interior.ENDLESS)
+
+
 def clear_scales(state: View) -> None:
     state.speed = state.scale = state.limit = state.normals = np.array(0.0)
 
