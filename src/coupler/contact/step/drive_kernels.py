@@ -2,8 +2,8 @@
 
 Kernels see one actuator as `own`. Beside its constants (drive_table.py) it has sums over its joints: its `position`,
 its velocities `start` before the step and `speed` after it, and `bias`, what the biases of loops add to the latter.
-`aim` and `loss` are F and D of its law. `push` is the force at joints before the contact problem, `given` the part of
-it that no row decides, and `held` what a speed limit takes off.
+`aim` and `loss` are F and D of its law. `push` is its force at joints before the contact problem, `given` the force
+that its rows add to, and `held` what a speed limit takes off.
 """
 
 from __future__ import annotations

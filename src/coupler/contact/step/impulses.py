@@ -68,7 +68,7 @@ class Impulses:
         self._passing = Passing(context, pairs, self._measurement, report) if passes else None
         self.position_impulses: Vector = blocks.impulses
         if higher and self.impacts:
-            self.position_impulses = sweep.builder.scratch("closing_impulses", blocks.impulses.size)
+            self.position_impulses = sweep.builder.scratch("position_impulses", blocks.impulses.size)
 
     @property
     def jump(self) -> Buffer | None:

@@ -17,7 +17,7 @@ from coupler.grouping import grouped
 from coupler.model.shapes import Hull
 from coupler.spatial import Transform
 
-_MOTION = ("E", "r", "u", "du", "start")  # what is known of the links that carry shapes
+_MOTION = ("E", "r", "u", "du", "start")  # entries of the memory of links that carry shapes
 
 
 class PassingPairs:
@@ -149,7 +149,7 @@ class PassingPairs:
 
 
 def shift_of(view: View, side: str, geometry: Any, moves: bool, changed: bool = True) -> Shift:
-    """How a shape moves; arguments as for `PassingPairs.shifts`.
+    """How a shape moves, within a kernel.
 
     Args:
         view: has what `shapes` gives.

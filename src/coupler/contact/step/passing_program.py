@@ -46,9 +46,9 @@ class Passing:
         self._measurement, self._report = measurement, report
         self._advancement = Advancement(context, pairs, measurement)
         builder = context.builder
-        self._in_doubt = builder.scratch("passing_doubts", 1)  # flag: some contact breaks its law, and may pass
-        self._some_touch = builder.scratch("passing_touches", 1)  # flag: some contact that acts touches already
-        self._touches = builder.scratch("passing_near", len(pairs.contacts))  # flags of contacts at the start
+        self._in_doubt = builder.scratch("passing_in_doubt", 1)  # flag: some contact breaks its law, and may pass
+        self._some_touch = builder.scratch("passing_some_touch", 1)  # flag: some contact that acts touches already
+        self._touches = builder.scratch("passing_touching", len(pairs.contacts))  # flags of contacts at the start
         self._fast = builder.scratch("passing_fast", len(pairs.pairs))  # flags of pairs with fields: see `too_fast`
 
     def begin(self, gaps: Vector) -> None:

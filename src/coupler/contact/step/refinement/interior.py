@@ -25,7 +25,7 @@ from coupler.graph import View
 Array = Any  # an ndarray of floats, or of nodes
 
 _INSIDE = 0.995  # of the longest step that stays inside
-_LEAST_SIGMA = 1e-3  # of κ, which a correction aims at least at
+_LEAST_SIGMA = 1e-3  # the smallest part of κ that a correction aims at
 ENDLESS = 1e30  # a length, or a residual, that is above all others
 _FAR_LIMIT = 1e4  # times the largest velocity: a joint's limit beyond that plays no part
 
