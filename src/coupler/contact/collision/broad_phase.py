@@ -12,88 +12,26 @@ far apart the shapes themselves are along the line of their centres, which their
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.forms import is_endless
+from coupler.contact.collision.pair_groups import PairGroup, ShapeOnLink
 from coupler.contact.collision.tables import numbers, with_numbers
 from coupler.contact.kernels import clear
 from coupler.graph import Builder, View, Window, constants, fields
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Box, Capsule, Cylinder, Geometry, Sphere
-from coupler.spatial import Transform, cross
+from coupler.model.shapes import Box, Capsule, Cylinder, Sphere
+from coupler.spatial import cross
 
 Array = Any  # nodes of a trace
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
-_MANY = 3  # contacts of a pair with a closed form from which on they cost more than to ask whether it is near
 _VELOCITIES = ("u", "start", "after")  # without impulses, before the step, and with impulses
 _SEEN = Box, Capsule, Cylinder, Sphere  # forms that are asked how far they reach along a direction
 _TINY = 1e-30  # m, added to a distance that may be zero
-_MANY_PAIRS = 16  # of one kind, of which hardly all are near
-
-
-@dataclass(frozen=True, eq=False)
-class End:
-    """A shape of a pair.
-
-    Attributes:
-        form: its geometry.
-        link: the link that carries it.
-        at: the transform from there to where its contacts are measured from: its frame, or a frame at its centre.
-        centre: 3, of the ball around it, in the link's frame.
-    """
-
-    form: Geometry
-    link: int
-    at: Transform
-    centre: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Alike:
-    """Pairs of shapes that one trace serves.
-
-    Attributes:
-        numbers: of these pairs.
-        ends: of each the two shapes.
-        contacts: how many candidates each has.
-        searched: whether their contacts are searched for.
-    """
-
-    numbers: Sequence[int]
-    ends: Sequence[tuple[End, End]]
-    contacts: int
-    searched: bool
-
-    @property
-    def moving(self) -> dict[str, bool]:
-        """Of both shapes, whether their links move."""
-        return {name: bool(end.link) for name, end in zip(("one", "other"), self.ends[0], strict=True)}
-
-    def side(self, name: str) -> list[End]:
-        """All that are the one of their pairs, or the other."""
-        return [ends[name == "other"] for ends in self.ends]
-
-    @property
-    def on_ground(self) -> bool:
-        """Whether the second shape has no ball around it."""
-        return is_endless(self.ends[0][1].form)
-
-    @property
-    def looked_at_closely(self) -> bool:
-        """Whether it is asked, where balls could meet, how far apart the shapes are; that costs less than a search."""
-        return self.searched and not self.on_ground
-
-    @property
-    def may_be_left_out(self) -> bool:
-        """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
-        worthwhile = self.contacts >= _MANY or self.searched or len(self.numbers) > _MANY_PAIRS
-        unbounded = is_endless(self.ends[0][0].form) or (self.moving["other"] and self.on_ground)
-        return worthwhile and not unbounded
 
 
 class BroadPhase:
@@ -107,7 +45,12 @@ class BroadPhase:
     """
 
     def __init__(
-        self, builder: Builder, groups: Sequence[Alike], pairs: int, step: float, bodies: Callable[[list[int]], Window]
+        self,
+        builder: Builder,
+        groups: Sequence[PairGroup],
+        pairs: int,
+        step: float,
+        bodies: Callable[[list[int]], Window],
     ) -> None:
         """Begins.
 
@@ -126,7 +69,7 @@ class BroadPhase:
         )
         self._any_fresh = builder.scratch("any_pair_fresh", 1)
         moving = [
-            end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)
+            end for group in groups for ends in group.ends for end in ends if end.link and not is_endless(end.form)
         ]
         self._balls = list({_key(end): end for end in moving}.values())
         self._number = {_key(end): i for i, end in enumerate(self._balls)}
@@ -144,43 +87,43 @@ class BroadPhase:
         self._move_balls(place)
         for flags in (self.fresh, self.near, self._close):
             clear(self._builder, flags)
-        for alike in self._groups:
+        for group in self._groups:
 
-            def begin(view: View, alike: Alike = alike) -> None:
-                view.bound = _distance(view, alike)
-                close = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
-                if alike.looked_at_closely:
+            def begin(view: View, group: PairGroup = group) -> None:
+                view.bound = _distance(view, group)
+                close = np.where(_meet(view, group, "u") | _meet(view, group, "start"), 1.0, 0.0)
+                if group.looked_at_closely:
                     view.close, view.far = close, np.array(1.0)
                 else:
                     view.fresh, view.near, view.far = close, close, 1.0 - close
 
-            self._builder.loop(begin, view=self._window(alike))
+            self._builder.loop(begin, view=self._window(group))
         self._look_closely()
         for flags in (self.fresh, self.near):
             self._builder.list_flags(flags)
 
     def _look_closely(self) -> None:
         """Writes the steps that make pairs fresh which may meet, of those that could by their balls."""
-        groups = [alike for alike in self._groups if alike.looked_at_closely]
+        groups = [group for group in self._groups if group.looked_at_closely]
         if groups:
             self._builder.list_flags(self._close)
-        for alike in groups:
+        for group in groups:
 
-            def look(view: View, alike: Alike = alike) -> None:
-                view.bound = np.maximum(view.bound, _separation(view, alike))
-                view.fresh = view.near = np.where(_meet(view, alike, "u") | _meet(view, alike, "start"), 1.0, 0.0)
+            def look(view: View, group: PairGroup = group) -> None:
+                view.bound = np.maximum(view.bound, _separation(view, group))
+                view.fresh = view.near = np.where(_meet(view, group, "u") | _meet(view, group, "start"), 1.0, 0.0)
                 view.far = 1.0 - view.fresh
 
             own = dict[str, Any]()
-            for name, moves in alike.moving.items():
-                ends = alike.side(name)
+            for name, moves in group.moving.items():
+                ends = group.side(name)
                 if not isinstance(ends[0].form, _SEEN):
                     continue
                 own[f"{name}_at_E"] = constants([end.at.E for end in ends])
                 own[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
                 if moves:
                     own[f"{name}_E"] = self._bodies([end.link for end in ends]).fields["E"]
-            window, close = self._window(alike) | fields(**own), self._close.at(alike.numbers)
+            window, close = self._window(group) | fields(**own), self._close.at(group.numbers)
             self._builder.loop(look, view=window, among=close)
 
     def look_again(self, measure: Callable[[], None]) -> None:
@@ -197,15 +140,15 @@ class BroadPhase:
         found = fields(any_fresh=self._any_fresh.at(0))
         self._builder.loop(_none_fresh, view=found)
         clear(self._builder, self.fresh)
-        for alike in self._groups:
+        for group in self._groups:
 
-            def look_again(view: View, alike: Alike = alike) -> None:
-                view.fresh = view.near = np.where(_meet(view, alike, "after"), 1.0, 0.0)
+            def look_again(view: View, group: PairGroup = group) -> None:
+                view.fresh = view.near = np.where(_meet(view, group, "after"), 1.0, 0.0)
                 view.far = 1.0 - view.fresh
                 view.any_fresh = np.maximum(view.any_fresh, view.fresh)
 
-            rows = alike.numbers
-            window = self._window(alike) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
+            rows = group.numbers
+            window = self._window(group) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
             self._builder.loop(look_again, view=window, where=self.far.at(rows))
         self._builder.list_flags(self.near)
         with self._builder.repeat(until=_no_more, at_most=1, rare=True, view=found):
@@ -218,34 +161,34 @@ class BroadPhase:
         centres = fields(c=constants([end.centre for end in self._balls]))
         self._builder.loop(kernel, ball=self._records[:] | self._bodies([end.link for end in self._balls]) | centres)
 
-    def _window(self, alike: Alike) -> Window:
-        rows = alike.numbers
+    def _window(self, group: PairGroup) -> Window:
+        rows = group.numbers
         own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
         own |= {
             "close": self._close.at(rows),
             "bound": self.bounds.at(rows),
             "horizon": constants(np.full(len(rows), _CARE * self._step)),
         }
-        for name in ("one",) if alike.on_ground else ("one", "other"):
-            ends = alike.side(name)
+        for name in ("one",) if group.on_ground else ("one", "other"):
+            ends = group.side(name)
             own[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
-            if alike.moving[name]:
+            if group.moving[name]:
                 balls = self._records[[self._number[_key(end)] for end in ends]].fields
                 own |= {f"{name}_{field}": slot for field, slot in balls.items()}
             else:
                 own[f"{name}_centre"] = constants([end.centre for end in ends])
-        if alike.on_ground:
-            grounds = zip(*(_ground(end) for end in alike.side("other")), strict=True)
+        if group.on_ground:
+            grounds = zip(*(_ground(end) for end in group.side("other")), strict=True)
             own |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
         return fields(**own)
 
 
-def _key(end: End) -> Hashable:
+def _key(end: ShapeOnLink) -> Hashable:
     """What tells the balls of shapes that move apart."""
     return end.link, end.centre.tobytes()
 
 
-def _ground(end: End) -> tuple[np.ndarray, float, float]:
+def _ground(end: ShapeOnLink) -> tuple[np.ndarray, float, float]:
     """The normal of ground, how far out its highest point is, and how much of a height is distance at the least."""
     up, level, steep = end.at.E[2], 0.0, 1.0
     if isinstance(end.form, HeightField):
@@ -262,20 +205,20 @@ def _move(ball: View, name: str, velocity: Array) -> None:
     setattr(ball, f"spin_{name}", np.sqrt(spin @ spin))
 
 
-def _distance(view: View, alike: Alike) -> Any:
+def _distance(view: View, group: PairGroup) -> Any:
     """How far the ball of the first shape is from that of the second, or from the ground."""
-    if alike.on_ground:
+    if group.on_ground:
         height = view.up @ view.one_centre - view.level
         return np.minimum(height, view.steep * height) - view.one_radius
     away = view.one_centre - view.other_centre
     return np.sqrt(away @ away) - view.one_radius - view.other_radius
 
 
-def _separation(view: View, alike: Alike) -> Any:
+def _separation(view: View, group: PairGroup) -> Any:
     """How far apart two shapes are along the line of their centres, at the least; below zero if they overlap there."""
     away = view.one_centre - view.other_centre
     apart = distance = np.sqrt(away @ away) + _TINY
-    for (name, moves), end, sign in zip(alike.moving.items(), alike.ends[0], (-1.0, 1.0), strict=True):
+    for (name, moves), end, sign in zip(group.moving.items(), group.ends[0], (-1.0, 1.0), strict=True):
         if isinstance(end.form, _SEEN):
             d, own = sign * away / distance, with_numbers(end.form, getattr(view, f"{name}_numbers"))
             seen = getattr(view, f"{name}_at_E") @ (getattr(view, f"{name}_E") @ d if moves else d)
@@ -285,13 +228,13 @@ def _separation(view: View, alike: Alike) -> Any:
     return apart
 
 
-def _meet(view: View, alike: Alike, velocity: str) -> Any:
+def _meet(view: View, group: PairGroup, velocity: str) -> Any:
     """Whether balls may meet within the step with these velocities.
 
     Points of contact are as far from a centre as its ball reaches, and half the gap further.
     """
     shift, turn = np.zeros(3), 0.0
-    for (name, moves), sign in zip(alike.moving.items(), (1.0, -1.0), strict=True):
+    for (name, moves), sign in zip(group.moving.items(), (1.0, -1.0), strict=True):
         if moves:
             shift = shift + sign * getattr(view, f"{name}_shift_{velocity}")
             reach = getattr(view, f"{name}_radius") + 0.5 * np.maximum(view.bound, 0.0)

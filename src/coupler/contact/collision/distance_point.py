@@ -7,9 +7,13 @@ Where a direction has no meaning (at the centre of a ball, on the axis of a caps
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from coupler.contact.collision.forms import Point
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -92,3 +96,19 @@ def to_ellipsoid(p: Array, radii: np.ndarray) -> tuple[Any, Array]:
     normal = size / (tau + delta)
     length = np.sqrt(normal @ normal)
     return (tau - least**2) * length, normal / length * np.copysign(1.0, p)
+
+
+DISTANCES: dict[type, Callable[[Any, Array], tuple[Any, Array]]] = {  # by the kind of shape
+    Plane: lambda shape, p: to_plane(p),
+    Point: lambda shape, p: to_ball(p, 0.0),
+    Sphere: lambda shape, p: to_ball(p, shape.radius),
+    Capsule: lambda shape, p: to_capsule(p, shape.radius, 0.5 * shape.length),
+    Box: lambda shape, p: to_box(p, 0.5 * shape.size),
+    Cylinder: lambda shape, p: to_cylinder(p, shape.radius, 0.5 * shape.length),
+    Ellipsoid: lambda shape, p: to_ellipsoid(p, shape.radii),
+}
+
+
+def to_shape(shape: Any, p: Array) -> tuple[Any, Array]:
+    """From a shape of one of the kinds in `DISTANCES`."""
+    return DISTANCES[type(shape)](shape, p)

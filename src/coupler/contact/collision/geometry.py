@@ -24,16 +24,9 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.collision.convex import contacts as convex
+from coupler.contact.collision.convex import cores
 from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
-from coupler.contact.collision.distance_point import (
-    to_ball,
-    to_box,
-    to_capsule,
-    to_cylinder,
-    to_ellipsoid,
-    to_plane,
-    unit,
-)
+from coupler.contact.collision.distance_point import DISTANCES, to_shape, unit
 from coupler.contact.collision.distance_segment import between_segments, nearest_to_box
 from coupler.contact.collision.forms import Point
 from coupler.contact.collision.tangents import tangents
@@ -141,7 +134,7 @@ def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
             return _on_field, terrain.count(first), swapped
         if isinstance(second, Plane) and isinstance(first, _CONVEX):
             return _touching, len(_points(first, np.array([0.0, 0.0, 1.0]))), swapped
-        if isinstance(first, Point | Sphere) and type(second) in _SURFACES:  # a field's only with points
+        if isinstance(first, Point | Sphere) and (type(second) in DISTANCES or isinstance(second, HeightField)):
             return _touching, 1, swapped
         if isinstance(first, Capsule) and isinstance(second, Box):
             return _capsule_box, 3, swapped
@@ -171,19 +164,15 @@ def _traced(*transforms: Transform) -> bool:
 def _touching(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
     up = np.stack(list(X_one.E @ (X_other.E.T @ np.array([0.0, 0.0, 1.0]))))
     for place in _points(one, up):
-        yield _ball(X_one.r + X_one.E.T @ place, _margin(one), other, X_other)
+        yield _ball(X_one.r + X_one.E.T @ place, cores.margin(one), other, X_other)
 
 
 def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> Found:
     """A ball against a surface."""
-    distance, normal = _SURFACES[type(other)](other, np.stack(list(X.E @ (centre - X.r))))
+    place = np.stack(list(X.E @ (centre - X.r)))
+    distance, normal = to_field(place, other) if isinstance(other, HeightField) else to_shape(other, place)
     normal = np.stack(list(X.E.T @ normal))
     return distance - radius, np.stack(list(centre - 0.5 * (distance + radius) * normal)), normal
-
-
-def _margin(geometry: Geometry) -> float:
-    """The radius of the balls that a shape is made of; a point is one of radius zero."""
-    return geometry.radius if isinstance(geometry, Sphere | Capsule) else 0.0
 
 
 def _points(geometry: Any, upwards: Array) -> list[Array]:
@@ -200,18 +189,6 @@ def _points(geometry: Any, upwards: Array) -> list[Array]:
         case Ellipsoid():
             return [ellipsoid_point(upwards, geometry.radii)]
     return [np.zeros(3)]
-
-
-_SURFACES: dict[type, Callable[[Any, Array], tuple[Any, Array]]] = {
-    Plane: lambda g, p: to_plane(p),
-    HeightField: lambda g, p: to_field(p, g),
-    Point: lambda g, p: to_ball(p, 0.0),
-    Sphere: lambda g, p: to_ball(p, g.radius),
-    Capsule: lambda g, p: to_capsule(p, g.radius, 0.5 * g.length),
-    Box: lambda g, p: to_box(p, 0.5 * g.size),
-    Cylinder: lambda g, p: to_cylinder(p, g.radius, 0.5 * g.length),
-    Ellipsoid: lambda g, p: to_ellipsoid(p, g.radii),
-}
 
 
 # Capsules: balls along an axis.
@@ -250,7 +227,7 @@ _CONVEX = Point | Sphere | Capsule | Box | Cylinder | Ellipsoid | Hull
 def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
     X_one, X_other = convex.centred(one, X_one), convex.centred(other, X_other)
     nearest = convex.search(one, other, X_one, X_other)
-    scales, margins = convex.Scales(one, other), (_margin(one), _margin(other))
+    scales, margins = convex.Scales(one, other), (cores.margin(one), cores.margin(other))
     yield from convex.manifold(margins, X_other, nearest, scales, convex.corners(one, other, nearest, scales))
 
 

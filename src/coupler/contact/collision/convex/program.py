@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import End
 from coupler.contact.collision.convex import ascent, cores, kernels
 from coupler.contact.collision.convex.contacts import (
     Scales,
@@ -34,7 +33,8 @@ from coupler.contact.collision.convex.patches import (
     sides,
 )
 from coupler.contact.collision.geometry import contact_of
-from coupler.contact.collision.tables import form, numbers, with_numbers
+from coupler.contact.collision.pair_groups import ShapeOnLink
+from coupler.contact.collision.tables import form, numbers, put_contact, rows_of, window_rows, with_numbers
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
 from coupler.grouping import grouped
 from coupler.model.shapes import Box, Geometry, Hull
@@ -52,7 +52,7 @@ _STARTS = {True: 16, False: 7}  # directions that are tried first: of two boxes,
 class Search:
     """Pairs of convex shapes in a program, and the search for their contacts."""
 
-    def __init__(self, builder: Builder, ends: Sequence[tuple[End, End]], flags: Slot) -> None:
+    def __init__(self, builder: Builder, ends: Sequence[tuple[ShapeOnLink, ShapeOnLink]], flags: Slot) -> None:
         """Args: a program, the shapes of each pair, and of each pair a flag, listed, whether it is searched."""
         self._builder, self._ends, self._among = builder, ends, flags
         self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
@@ -164,10 +164,10 @@ class Search:
                 name: replace(side, bases=side.bases[repeated] + 2 * at, field=Field.of(2))
                 for name, at in (("start", first), ("end", (first + 1) % many))
             }
-            seen = {name: _rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
-            seen["window"] = _rows_of(window.fields[f"flat{other}"], repeated)
+            seen = {name: rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
+            seen["window"] = rows_of(window.fields[f"flat{other}"], repeated)
             self._builder.loop(
-                kernels.cut_side, pair=fields(**points, **seen), among=_rows_of(self._among, np.array(rows)[repeated])
+                kernels.cut_side, pair=fields(**points, **seen), among=rows_of(self._among, np.array(rows)[repeated])
             )
 
     def _end(self, rows: Rows, results: Window) -> None:
@@ -181,10 +181,8 @@ class Search:
                 own = (one, other, pair.normal, pair.axes)
                 corners = [raised(*own, pair.most[k], pair.corner[k]) for k in range(4)]
             places = manifold((pair.margin0, pair.margin1), Transform(pair.E, pair.r), pair, pair, corners)
-            for k, contact in enumerate(contact_of(*place) for place in places):
-                setattr(pair, f"gaps{k}", np.array(contact.gap))
-                setattr(pair, f"points{k}", contact.point)
-                setattr(pair, f"frames{k}", contact.frame)
+            for k, place in enumerate(places):
+                put_contact(pair, k, contact_of(*place))
 
         lengths = {f"margin{side}": constants([cores.margin(self._forms[i][side]) for i in rows]) for side in (0, 1)}
         self._builder.loop(end, pair=self._window(rows) | fields(**lengths) | results, among=self._flags(rows))
@@ -210,7 +208,7 @@ class Search:
                 look(pair, with_numbers(sample, pair.numbers), side)
 
             table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
-            flags = {"among": self._flags(alike), "where": _rows_of(where, alike)}
+            flags = {"among": self._flags(alike), "where": rows_of(where, alike)}
             self._builder.loop(looking, pair=self._window(alike) | table, **flags)
 
     def _try_faces(self, rows: Rows, side: int) -> None:
@@ -265,10 +263,9 @@ class Search:
             look(pair, side)
 
         window = self._window(rows) if more is None else self._window(rows) | more
-        window = Window({name: _rows_of(slot, own) for name, slot in window.fields.items()})
-        window |= fields(table=constants(np.concatenate(tables)))
+        window = window_rows(window, own) | fields(table=constants(np.concatenate(tables)))
         pairs = np.array(rows)[own]
-        self._builder.loop(looking, pair=window, among=self._flags(pairs), where=_rows_of(where, pairs))
+        self._builder.loop(looking, pair=window, among=self._flags(pairs), where=rows_of(where, pairs))
 
     # Rows.
 
@@ -289,7 +286,7 @@ class Search:
         return self._records[[self._places[i] for i in rows]] | fields(**lengths)
 
     def _flags(self, rows: Any) -> Slot:
-        return _rows_of(self._among, rows)
+        return rows_of(self._among, rows)
 
 
 def _boxes(both: Forms) -> bool:
@@ -298,10 +295,3 @@ def _boxes(both: Forms) -> bool:
 
 def _corners(own: Geometry) -> int:
     return sides(own) if has_patches(own) else 3
-
-
-def _rows_of(slot: Any, rows: Any) -> Any:
-    if slot is None:
-        return None
-    rows = np.array(rows)
-    return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])

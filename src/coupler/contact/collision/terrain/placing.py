@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import End
-from coupler.contact.collision.tables import SIDES, pose
+from coupler.contact.collision.pair_groups import ShapeOnLink
+from coupler.contact.collision.tables import SIDES, pose, shape_pose
 from coupler.graph import View, Window, constants, fields
 from coupler.model.height_fields import HeightField
 from coupler.spatial import Transform, cross
 
 
-def places(ends: Sequence[tuple[End, End]]) -> Window:
+def places(ends: Sequence[tuple[ShapeOnLink, ShapeOnLink]]) -> Window:
     """Where the shapes of pairs are on their links."""
     own: dict[str, Any] = {}
     for side, name in enumerate(SIDES):
@@ -23,16 +23,13 @@ def places(ends: Sequence[tuple[End, End]]) -> Window:
     return fields(**own)
 
 
-def poses(view: View, ends: tuple[End, End]) -> tuple[Transform, Transform]:
+def poses(view: View, ends: tuple[ShapeOnLink, ShapeOnLink]) -> tuple[Transform, Transform]:
     """The transforms from the world to both shapes; see `on_links`, of which this needs no velocities."""
-    one, other = (
-        Transform(getattr(view, f"{name}_at_E"), getattr(view, f"{name}_at_r")) @ pose(view, name, bool(end.link))
-        for name, end in zip(SIDES, ends, strict=True)
-    )
+    one, other = (shape_pose(view, name, bool(end.link)) for name, end in zip(SIDES, ends, strict=True))
     return one, other
 
 
-def on_links(view: View, ends: tuple[End, End]) -> tuple[Transform, Transform, Any]:
+def on_links(view: View, ends: tuple[ShapeOnLink, ShapeOnLink]) -> tuple[Transform, Transform, Any]:
     """The transforms from the world to both shapes, and how fast they come together at most, m/s.
 
     Args:

@@ -8,15 +8,14 @@ by state. So a field costs what is near, whatever its size.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import End
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.geometry import contact_of
-from coupler.contact.collision.tables import form, numbers, with_numbers
+from coupler.contact.collision.pair_groups import ShapeOnLink
+from coupler.contact.collision.tables import form, numbers, put_contact, rows_of, window_rows, with_numbers
 from coupler.contact.collision.terrain import features, kernels
 from coupler.contact.collision.terrain.contacts import WALLS, as_solid, corner_contact, extent, first_point, window
 from coupler.contact.collision.terrain.pool import SLOTS, Candidate, added, emptied, listed, slots_of
@@ -24,6 +23,7 @@ from coupler.contact.collision.terrain.solids import Planes, fixed_points, flat,
 from coupler.contact.collision.terrain.surface import slopes_at
 from coupler.contact.kernels import clear
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
+from coupler.grouping import grouped
 from coupler.model.height_fields import EDGES, HeightField
 from coupler.model.shapes import Hull, Sphere
 from coupler.spatial import Transform
@@ -50,7 +50,12 @@ class FieldSearch:
     """Pairs of a shape and a height field in a program, and the search for their contacts."""
 
     def __init__(
-        self, builder: Builder, name: str, ends: Sequence[tuple[End, End]], flags: Slot | None, step: float
+        self,
+        builder: Builder,
+        name: str,
+        ends: Sequence[tuple[ShapeOnLink, ShapeOnLink]],
+        flags: Slot | None,
+        step: float,
     ) -> None:
         """A search.
 
@@ -104,7 +109,7 @@ class FieldSearch:
         edges = fields(edge=constants(np.tile(np.array(EDGES, dtype=float), (len(points), 1, 1))))
         flags = len(_FLAGS) * points[repeated] + 2 + np.tile(np.arange(len(EDGES)), len(points))
         where = self._near.buffer.at(flags)
-        self._collect(rows, pairs[repeated], _rows_of(at, repeated) | edges, where, kernels.edge, along)
+        self._collect(rows, pairs[repeated], window_rows(at, repeated) | edges, where, kernels.edge, along)
 
     def _look_at_corners(self, rows: Rows) -> None:
         """What corners may run into, beside what they are above."""
@@ -112,7 +117,7 @@ class FieldSearch:
         corners = np.array([fixed_points(self._shape(i).form) for i in rows])[pairs]
         count = corners.shape[1]
         repeated = np.repeat(np.arange(len(points)), count)
-        window = _rows_of(self._at_points(rows), repeated) | fields(corner=constants(corners.reshape(-1, 3)))
+        window = window_rows(self._at_points(rows), repeated) | fields(corner=constants(corners.reshape(-1, 3)))
         near = self._near[points[repeated]].fields["near"]
         self._collect(rows, pairs[repeated], window, near, kernels.corner, 2)
 
@@ -147,7 +152,7 @@ class FieldSearch:
         each = [self._place(own[pairs], k) for k in range(many)]
         window |= fields(**{f"found_{name}{k}": slot for k, slots in enumerate(each) for name, slot in slots.items()})
         one = self._place(own[repeated], 0, np.tile(np.arange(many), len(pairs)))
-        pool = _rows_of(self._records[list(rows)] | self._lengths(rows), repeated)
+        pool = window_rows(self._records[list(rows)] | self._lengths(rows), repeated)
         pool |= fields(**{f"found_{name}": slot for name, slot in one.items()})
         with self._builder.interleave(np.tile([0] + many * [1], len(pairs))):
             self._builder.loop(looking, view=window, where=where)
@@ -195,7 +200,7 @@ class FieldSearch:
         own, pairs = self._records[list(rows)] | self._lengths(rows), np.arange(len(rows))
         self._collect(rows, pairs, own, self._odd.at(rows), kernels.sunk, 1)
         repeated = np.repeat(pairs, len(WALLS))
-        walls = _rows_of(own, repeated) | fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
+        walls = window_rows(own, repeated) | fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
         self._collect(rows, repeated, walls, self._odd.at(np.array(rows)[repeated]), kernels.wall, lowest)
 
     def _end(self, rows: Rows, results: Window) -> None:
@@ -214,10 +219,7 @@ class FieldSearch:
                 far = features.far_contact(self._ground(view, rows[0]), solid, view.R, view.p, view.bound)
             for k, (gap, point, normal) in enumerate([*own, *listed(view, view.p, slots, far)]):
                 outward = np.stack(list(view.E.T @ (normal if side else -normal)))
-                contact = contact_of(gap, np.stack(list(view.r + view.E.T @ point)), outward)
-                setattr(view, f"gaps{k}", np.array(contact.gap))
-                setattr(view, f"points{k}", contact.point)
-                setattr(view, f"frames{k}", contact.frame)
+                put_contact(view, k, contact_of(gap, np.stack(list(view.r + view.E.T @ point)), outward))
 
         own = self._records[list(rows)] | self._lengths(rows) | table | results
         self._builder.loop(end, view=own, where=self._flags(rows))
@@ -239,7 +241,7 @@ class FieldSearch:
 
         points, pairs = self._points(rows)
         window = self._at_points(rows) | self._near[points]
-        flags = None if self._where is None else _of(self._where, np.array(rows)[pairs])
+        flags = rows_of(self._where, np.array(rows)[pairs])
         self._builder.loop(ask, view=window, where=flags)
 
     def _points(self, rows: Rows) -> tuple[np.ndarray, np.ndarray]:
@@ -250,7 +252,7 @@ class FieldSearch:
     def _at_points(self, rows: Rows) -> Window:
         _, pairs = self._points(rows)
         offsets = np.concatenate([self._windows[i] for i in rows])
-        return _rows_of(self._records[list(rows)] | self._lengths(rows), pairs) | fields(offset=constants(offsets))
+        return window_rows(self._records[list(rows)] | self._lengths(rows), pairs) | fields(offset=constants(offsets))
 
     # Forms
 
@@ -271,7 +273,7 @@ class FieldSearch:
         shape = self._shape(row).form
         return Planes(view.planes) if isinstance(shape, Hull) else with_numbers(shape, view.numbers)
 
-    def _shape(self, i: int) -> End:
+    def _shape(self, i: int) -> ShapeOnLink:
         return self._ends[i][1 - self._side[i]]
 
     def _field(self, i: int) -> HeightField:
@@ -287,21 +289,14 @@ class FieldSearch:
 
     def _alike(self) -> list[list[int]]:
         """Pairs, those together that one trace serves."""
-        groups: dict[Hashable, list[int]] = {}
-        for i in self._all:
+
+        def key(i: int) -> Hashable:
             shape = self._shape(i).form
             kind = (Hull, len(shape.vertices), len(planes_of(shape))) if isinstance(shape, Hull) else form(shape)
             moving = tuple(bool(end.link) for end in self._ends[i])
-            groups.setdefault((kind, form(self._field(i)), moving, self._side[i]), []).append(i)
-        return list(groups.values())
+            return kind, form(self._field(i)), moving, self._side[i]
+
+        return list(grouped(self._all, key).values())
 
     def _flags(self, rows: Rows) -> Slot | None:
-        return None if self._where is None else _of(self._where, np.array(rows))
-
-
-def _rows_of(window: Window, rows: np.ndarray) -> Window:
-    return Window({name: _of(slot, rows) for name, slot in window.fields.items()})
-
-
-def _of(slot: Any, rows: np.ndarray) -> Any:
-    return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])
+        return rows_of(self._where, rows)

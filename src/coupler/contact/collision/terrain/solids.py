@@ -10,7 +10,7 @@ import numpy as np
 from coupler.contact.collision.convex.cores import centre
 from coupler.contact.collision.convex.patches import faces_of
 from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
-from coupler.contact.collision.distance_point import to_ball, to_box, to_capsule, to_cylinder, to_ellipsoid
+from coupler.contact.collision.distance_point import to_shape
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -44,17 +44,8 @@ def signed(shape: Any, x: Array) -> tuple[Any, Array]:
 
     Of planes it is that from the furthest one: less than the true one outside, near edges and corners.
     """
-    match shape:
-        case Sphere():
-            return to_ball(x, shape.radius)
-        case Capsule():
-            return to_capsule(x, shape.radius, 0.5 * shape.length)
-        case Box():
-            return to_box(x, 0.5 * shape.size)
-        case Cylinder():
-            return to_cylinder(x, shape.radius, 0.5 * shape.length)
-        case Ellipsoid():
-            return to_ellipsoid(x, shape.radii)
+    if not isinstance(shape, Planes):
+        return to_shape(shape, x)
     distance, normal = -1e30, np.zeros(3)
     for plane in shape.planes:
         beyond = plane[:3] @ x - plane[3]
