@@ -19,7 +19,7 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.robot import check_robot
 from coupler.simulate.failures import why_not
-from coupler.simulate.given import given_controls, given_forces
+from coupler.simulate.inputs import given_controls, given_forces
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.programs import StepPrograms
 from coupler.simulate.standing import standing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import clipped
 from coupler.simulate.engine import Engine, engine_of
-from coupler.simulate.first_warnings import warn_of_overlaps_in
 from coupler.simulate.options import SimulationOptions
+from coupler.simulate.start_warnings import warn_of_overlaps_in
 from coupler.simulate.states import SimulationState
 from coupler.simulate.status import StepStatus
 from coupler.simulate.step_watch import StepWatch
@@ -144,23 +145,17 @@ class Simulated:
     @property
     def contact_forces(self) -> np.ndarray:
         """(contacts, 3), forces in the last step on the first body of each pair, along the world's axes, N."""
-        if self._last_result is None:
-            return np.zeros((len(self.contacts), 3))
-        return self._engine.forces(self._last_result)
+        return self._at_contacts(self._engine.forces, 0.0)
 
     @property
     def contact_points(self) -> np.ndarray:
         """(contacts, 3), where contacts were before the last step, in the world, m; NaN if there was none."""
-        if self._last_result is None:
-            return np.full((len(self.contacts), 3), np.nan)
-        return self._engine.points(self._last_result)
+        return self._at_contacts(self._engine.points, np.nan)
 
     @property
     def contact_moments(self) -> np.ndarray:
         """(contacts, 3), moments of torsion and rolling friction on the same bodies, about the contact points, N m."""
-        if self._last_result is None:
-            return np.zeros((len(self.contacts), 3))
-        return self._engine.moments(self._last_result)
+        return self._at_contacts(self._engine.moments, 0.0)
 
     @property
     def residual(self) -> float:
@@ -192,6 +187,12 @@ class Simulated:
         if self._last_result is None or len(self._last_result) != layout.size:
             return np.zeros(self._actuators)
         return self._last_result[layout.places["motors"]].copy()
+
+    def _at_contacts(self, quantity: Callable[[np.ndarray], np.ndarray], default: float) -> np.ndarray:
+        """(contacts, 3): a quantity of the last step; the default if there was none."""
+        if self._last_result is None:
+            return np.full((len(self.contacts), 3), default)
+        return quantity(self._last_result)
 
     def _last(self, name: str, default: np.ndarray) -> np.ndarray:
         return default if self._last_result is None else self._last_result[self._engine.layout.places[name]]

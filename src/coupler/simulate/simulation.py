@@ -12,15 +12,15 @@ from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.control import Control, Controller
-from coupler.simulate.first_warnings import warn_if_it_can_only_fall, warn_of_overlaps_in, warn_of_selection
+from coupler.simulate.energy_watch import EnergyWatch, known_gain
+from coupler.simulate.log_rows import Rows
 from coupler.simulate.logs import Log, LogWriter
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.progress import Progress
-from coupler.simulate.rows import Rows
 from coupler.simulate.simulated import Simulated
+from coupler.simulate.start_warnings import warn_if_it_can_only_fall, warn_of_overlaps_in, warn_of_selection
 from coupler.simulate.states import SimulationError
 from coupler.simulate.status import Unsolved
-from coupler.simulate.watch import EnergyWatch, known_gain
 
 
 class Simulation(Simulated):

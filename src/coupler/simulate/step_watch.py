@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from coupler.model import ModelWarning
+from coupler.simulate.energy_watch import EVERY, GAIN, Ledger, gain_told, is_between_phases, least_gain
 from coupler.simulate.engine import Engine
-from coupler.simulate.watch import EVERY, GAIN, Ledger, gain_told, is_between_phases, least_gain
 
 _FIRST, _SELDOM = 10, 500  # steps between looks, each time twice as many, up to what costs a step 10 ns
 _CLOSELY = 5 * EVERY  # steps that are looked at one by one

@@ -1,12 +1,12 @@
-"""Which pairs of shapes may touch within a step, state by state: the contacts of others are not looked for.
+"""Which pairs of shapes may touch within a step, state by state; the contacts of other pairs are not computed.
 
-Balls around two shapes that stay apart, however the shapes turn, keep their contacts open. So a pair is measured where
-its balls could meet with the velocities before impulses; and, once impulses are known, where they could meet with those
-after them. Of a plane or a height field, all below its highest point counts in place of a ball. Pairs that are left out
-have the distance of their balls as a gap: the true one is larger.
+If the balls around two shapes stay apart, so do the shapes, however they turn. So a pair is measured if its balls could
+meet with the velocities before impulses; and, once impulses are known, if they could meet with the velocities after
+them. For a plane or a height field, everything below its highest point takes the place of a ball. The gap of a pair
+that is left out is the distance of its balls, which the true gap exceeds.
 
-Contacts that are searched for cost much, and balls around boxes are large. So where balls could meet, it is asked how
-far apart the shapes themselves are along the line of their centres, which their true distance is not below.
+Searching for contacts is expensive, and balls around boxes are large. So where balls could meet, the distance of the
+shapes along the line through their centres is checked as well, which is a lower bound of their true distance.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from coupler.spatial import cross
 
 Array = Any  # nodes of a trace
 
-_CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
+_CARE = 2.0  # times the velocities of a step, for what integrators make of the forces within it
 _VELOCITIES = ("u", "start", "after")  # without impulses, before the step, and with impulses
-_SEEN = Box, Capsule, Cylinder, Sphere  # forms that are asked how far they reach along a direction
+_SEEN = Box, Capsule, Cylinder, Sphere  # forms whose extent along a direction has a closed form
 _TINY = 1e-30  # m, added to a distance that may be zero
 
 
@@ -40,8 +40,8 @@ class BroadPhase:
     Attributes:
         fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
-        near: whether they have been, or are to be now; listed.
-        bounds: gaps that are not larger than those of any contact of a pair, m.
+        near: whether they have been measured, or are to be now; listed.
+        bounds: lower bounds of the gaps of each pair's contacts, m.
     """
 
     def __init__(
@@ -52,13 +52,13 @@ class BroadPhase:
         step: float,
         bodies: Callable[[list[int]], Window],
     ) -> None:
-        """Begins.
+        """Makes the buffers.
 
         Args:
             builder: writes the program.
             groups: the pairs that may be left out.
-            pairs: how many there are in all.
-            step: its length, s.
+            pairs: the number of all pairs.
+            step: the length of a step, s.
             bodies: gives poses E and r of links, and their velocities: `u` after a step without impulses, `start`
                 before it, and `du`, the change by impulses.
         """
@@ -77,7 +77,7 @@ class BroadPhase:
         self._records = builder.records("balls", len(self._balls), centre=3, **layout)
 
     def begin(self) -> None:
-        """Writes the steps that make pairs fresh which may meet, and the others far."""
+        """Writes the steps that mark pairs that may meet as fresh, and the others as far."""
 
         def place(ball: View) -> None:
             ball.centre = ball.r + ball.E.T @ ball.c
@@ -103,7 +103,7 @@ class BroadPhase:
             self._builder.list_flags(flags)
 
     def _look_closely(self) -> None:
-        """Writes the steps that make pairs fresh which may meet, of those that could by their balls."""
+        """Writes the steps that check the shapes themselves, for pairs whose balls could meet."""
         groups = [group for group in self._groups if group.looked_at_closely]
         if groups:
             self._builder.list_flags(self._close)
@@ -114,20 +114,20 @@ class BroadPhase:
                 view.fresh = view.near = np.where(_meet(view, group, "u") | _meet(view, group, "start"), 1.0, 0.0)
                 view.far = 1.0 - view.fresh
 
-            own = dict[str, Any]()
+            shapes = dict[str, Any]()
             for name, moves in group.moving.items():
                 ends = group.side(name)
                 if not isinstance(ends[0].form, _SEEN):
                     continue
-                own[f"{name}_at_E"] = constants([end.at.E for end in ends])
-                own[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
+                shapes[f"{name}_at_E"] = constants([end.at.E for end in ends])
+                shapes[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
                 if moves:
-                    own[f"{name}_E"] = self._bodies([end.link for end in ends]).fields["E"]
-            window, close = self._window(group) | fields(**own), self._close.at(group.numbers)
+                    shapes[f"{name}_E"] = self._bodies([end.link for end in ends]).fields["E"]
+            window, close = self._window(group) | fields(**shapes), self._close.at(group.numbers)
             self._builder.loop(look, view=window, among=close)
 
     def look_again(self, measure: Callable[[], None]) -> None:
-        """Writes the steps that measure far pairs which may meet with velocities after impulses.
+        """Writes the steps that measure far pairs that may meet with velocities after impulses.
 
         Args:
             measure: writes the steps that measure fresh pairs.
@@ -137,8 +137,8 @@ class BroadPhase:
             _move(ball, "after", ball.u + ball.du)
 
         self._move_balls(move)
-        found = fields(any_fresh=self._any_fresh.at(0))
-        self._builder.loop(_none_fresh, view=found)
+        flag = fields(any_fresh=self._any_fresh.at(0))
+        self._builder.loop(_none_fresh, view=flag)
         clear(self._builder, self.fresh)
         for group in self._groups:
 
@@ -151,45 +151,45 @@ class BroadPhase:
             window = self._window(group) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
             self._builder.loop(look_again, view=window, where=self.far.at(rows))
         self._builder.list_flags(self.near)
-        with self._builder.repeat(until=_no_more, at_most=1, rare=True, view=found):
+        with self._builder.repeat(until=_no_more, at_most=1, rare=True, view=flag):
             self._builder.list_flags(self.fresh)
             measure()
-            self._builder.loop(_none_fresh, view=found)
+            self._builder.loop(_none_fresh, view=flag)
 
     def _move_balls(self, kernel: Callable[[View], None]) -> None:
-        """Writes a loop over the balls of shapes that move."""
+        """Writes a loop over the balls of moving shapes."""
         centres = fields(c=constants([end.centre for end in self._balls]))
         self._builder.loop(kernel, ball=self._records[:] | self._bodies([end.link for end in self._balls]) | centres)
 
     def _window(self, group: PairGroup) -> Window:
         rows = group.numbers
-        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
-        own |= {
+        slots: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
+        slots |= {
             "close": self._close.at(rows),
             "bound": self.bounds.at(rows),
             "horizon": constants(np.full(len(rows), _CARE * self._step)),
         }
         for name in ("one",) if group.on_ground else ("one", "other"):
             ends = group.side(name)
-            own[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
+            slots[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
             if group.moving[name]:
                 balls = self._records[[self._number[_key(end)] for end in ends]].fields
-                own |= {f"{name}_{field}": slot for field, slot in balls.items()}
+                slots |= {f"{name}_{field}": slot for field, slot in balls.items()}
             else:
-                own[f"{name}_centre"] = constants([end.centre for end in ends])
+                slots[f"{name}_centre"] = constants([end.centre for end in ends])
         if group.on_ground:
             grounds = zip(*(_ground(end) for end in group.side("other")), strict=True)
-            own |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
-        return fields(**own)
+            slots |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
+        return fields(**slots)
 
 
 def _key(end: ShapeOnLink) -> Hashable:
-    """What tells the balls of shapes that move apart."""
+    """What distinguishes the balls of moving shapes."""
     return end.link, end.centre.tobytes()
 
 
 def _ground(end: ShapeOnLink) -> tuple[np.ndarray, float, float]:
-    """The normal of ground, how far out its highest point is, and how much of a height is distance at the least."""
+    """The normal of the ground, the height of its highest point along it, and the least ratio of distance to height."""
     up, level, steep = end.at.E[2], 0.0, 1.0
     if isinstance(end.form, HeightField):
         cell = end.form.size / (np.array(end.form.heights.shape) - 1.0)
@@ -199,14 +199,14 @@ def _ground(end: ShapeOnLink) -> tuple[np.ndarray, float, float]:
 
 
 def _move(ball: View, name: str, velocity: Array) -> None:
-    """How the centre of a ball moves, along the world's axes, m/s, and how fast its link turns, rad/s."""
+    """Sets the velocity of a ball's centre along the world's axes, m/s, and its link's angular speed, rad/s."""
     spin = velocity[:3]
     setattr(ball, f"shift_{name}", ball.E.T @ (velocity[3:] + cross(spin, ball.c)))
     setattr(ball, f"spin_{name}", np.sqrt(spin @ spin))
 
 
 def _distance(view: View, group: PairGroup) -> Any:
-    """How far the ball of the first shape is from that of the second, or from the ground."""
+    """The distance of the first shape's ball from the second's, or from the ground, m."""
     if group.on_ground:
         height = view.up @ view.one_centre - view.level
         return np.minimum(height, view.steep * height) - view.one_radius
@@ -215,14 +215,14 @@ def _distance(view: View, group: PairGroup) -> Any:
 
 
 def _separation(view: View, group: PairGroup) -> Any:
-    """How far apart two shapes are along the line of their centres, at the least; below zero if they overlap there."""
+    """A lower bound of two shapes' distance along the line through their centres, m; negative for an overlap."""
     away = view.one_centre - view.other_centre
     apart = distance = np.sqrt(away @ away) + _TINY
     for (name, moves), end, sign in zip(group.moving.items(), group.ends[0], (-1.0, 1.0), strict=True):
         if isinstance(end.form, _SEEN):
-            d, own = sign * away / distance, with_numbers(end.form, getattr(view, f"{name}_numbers"))
+            d, form = sign * away / distance, with_numbers(end.form, getattr(view, f"{name}_numbers"))
             seen = getattr(view, f"{name}_at_E") @ (getattr(view, f"{name}_E") @ d if moves else d)
-            apart = apart - cores.extent(own, seen) - cores.margin(own)
+            apart = apart - cores.extent(form, seen) - cores.margin(form)
         else:
             apart = apart - getattr(view, f"{name}_radius")
     return apart
@@ -231,7 +231,7 @@ def _separation(view: View, group: PairGroup) -> Any:
 def _meet(view: View, group: PairGroup, velocity: str) -> Any:
     """Whether balls may meet within the step with these velocities.
 
-    Points of contact are as far from a centre as its ball reaches, and half the gap further.
+    A point of contact is as far from a centre as its ball reaches, plus half the gap.
     """
     shift, turn = np.zeros(3), 0.0
     for (name, moves), sign in zip(group.moving.items(), (1.0, -1.0), strict=True):

@@ -1,7 +1,7 @@
 """Where two shapes touch, or would: gap, point, normal and tangents. [002, §2.1, Fig. 1]
 
-Each pair of kinds of shapes has a fixed number of candidate contacts (`count`), open ones among them, so that a step
-of a simulation is one program. All pairs take floats; those with a closed form take nodes of a trace as well:
+Each pair of kinds of shapes has a fixed number of candidate contacts (`count`), open ones included, so that a step of a
+simulation is one program. All pairs take floats; those with a closed form take nodes of a trace as well:
 
     plane with               point or sphere 1, capsule 2 (its ends), box 8 (its corners), hull (its vertices),
                              cylinder 4 (of its rims), ellipsoid 1
@@ -9,10 +9,11 @@ of a simulation is one program. All pairs take floats; those with a closed form 
     point or sphere with     point, sphere, capsule, box, cylinder, ellipsoid: 1
     capsule with             capsule 1, box 3 (its ends, and where its axis is nearest to the box)
 
-Other convex shapes are searched for contacts (convex/): boxes, cylinders, capsules and hulls with each other have 5
-(the nearest place, and four corners of what their sides next to it share), any other two 1. So is the ground around a
-shape on a height field (terrain/), for 8 contacts, beside the corners of a box or hull. Candidates may coincide, such
-as those of a capsule whose end is nearest; of those that are searched for, one that coincides is out of reach.
+Contacts of other convex shapes are searched for (convex/): boxes, cylinders, capsules and hulls with each other have 5
+(the nearest place, and four corners of the overlap of their facing sides), any other two 1. So are contacts of a shape
+with the ground around it on a height field (terrain/): 8, in addition to the corners of a box or hull. Candidates may
+coincide, such as those of a capsule whose end is nearest; a searched candidate that coincides with another is moved out
+of reach.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Contact:
 
     Attributes:
         gap: g_N, the distance of the two surfaces, m; negative if they overlap.
-        point: 3, world, halfway between the two points that are nearest (or deepest), m.
+        point: 3, in the world, halfway between the two nearest (or deepest) points, m.
         frame: 3 × 3, its rows unit vectors in the world: the normal, from the second body to the first, and two
             tangents. It is right-handed.
     """
@@ -72,40 +73,39 @@ Finder = Callable[[Any, Any, Transform, Transform], Iterator[Found]]
 
 
 def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> list[Contact]:
-    """The candidate contacts of two shapes, `count(one, other)` of them, in an order that does not change.
+    """The candidate contacts of two shapes, `count(one, other)` of them, in a fixed order.
 
     Args:
-        one, other: their forms.
-        X_one, X_other: transforms from the world to each one's frame.
+        one, other: the forms of the shapes.
+        X_one, X_other: the transforms from the world to their frames.
 
     Raises:
-        ModelError: if there is no way to tell the contacts of such two, or none for nodes of a trace.
+        ModelError: if contacts of these two forms are not supported, or not for nodes of a trace.
     """
     finder, _, swapped = _rule(one, other)
     if _traced(X_one, X_other) and not has_closed_form(one, other):
         both = f"{_called(one)} and {_called(other)}"
-        raise ModelError(f"contacts between {both} cannot be traced in one go: they are searched for, step by step")
+        raise ModelError(f"contacts between {both} have no closed form to trace: they are searched for")
     if swapped:
-        found = ((gap, point, -normal) for gap, point, normal in finder(other, one, X_other, X_one))
-    else:
-        found = finder(one, other, X_one, X_other)
-    return [contact_of(*own) for own in found]
+        return [contact_of(gap, point, -normal) for gap, point, normal in finder(other, one, X_other, X_one)]
+    return [contact_of(*place) for place in finder(one, other, X_one, X_other)]
 
 
 def contact_of(gap: Any, point: Array, normal: Array) -> Contact:
-    """A contact with tangents."""
+    """A contact, with tangents added."""
     return Contact(gap, point, np.stack([normal, *tangents(normal)]))
 
 
 def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
-    """6 × rows: the spatial forces on a body, in its own frame, by unit of impulse along normal and tangents.
+    """6 × rows: the spatial forces on a body, in its own frame, per unit impulse along normal and tangents.
 
-    Their transpose gives the velocity of the body's point at the contact, along normal and tangents, by its motion.
+    The transpose maps the body's spatial velocity to the velocity of its point at the contact, along normal and
+    tangents.
 
     Args:
         X: the transform from the world to the body.
         contact: where it is touched.
-        rows: 3; or 4, with a moment about the normal; or 6, with moments about the tangents, too.
+        rows: 3; or 4, with a moment about the normal; or 6, also with moments about the tangents.
     """
     along = X.E @ contact.frame.T
     arm = X.E @ (contact.point - X.r)
@@ -118,17 +118,17 @@ def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
 
 
 def has_closed_form(one: Geometry, other: Geometry) -> bool:
-    """Whether the contacts of two shapes can be told of nodes of a trace in one go."""
+    """Whether the contacts of two shapes have a closed form, which can be traced."""
     return _rule(one, other)[0] not in (_convex, _on_field)
 
 
 def count(one: Geometry, other: Geometry) -> int:
-    """How many candidate contacts two shapes have."""
+    """The number of candidate contacts of two shapes."""
     return _rule(one, other)[1]
 
 
 def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
-    """What finds the contacts, how many there are, and whether it wants the two shapes exchanged."""
+    """The function that finds the contacts, their number, and whether it takes the two shapes in reverse order."""
     for first, second, swapped in ((one, other, False), (other, one, True)):
         if isinstance(second, HeightField) and isinstance(first, _CONVEX) and not isinstance(first, Point):
             return _on_field, terrain.count(first), swapped
@@ -168,7 +168,7 @@ def _touching(one: Geometry, other: Geometry, X_one: Transform, X_other: Transfo
 
 
 def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> Found:
-    """A ball against a surface."""
+    """The contact of a ball with a surface."""
     place = np.stack(list(X.E @ (centre - X.r)))
     distance, normal = to_field(place, other) if isinstance(other, HeightField) else to_shape(other, place)
     normal = np.stack(list(X.E.T @ normal))
@@ -176,7 +176,7 @@ def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> Found:
 
 
 def _points(geometry: Any, upwards: Array) -> list[Array]:
-    """The points, in its own frame, with which a shape touches ground of that normal, in its frame."""
+    """The points of a shape, in its own frame, that touch ground whose normal, in that frame, is `upwards`."""
     match geometry:
         case Capsule():
             return list(_axis(geometry))
@@ -195,12 +195,12 @@ def _points(geometry: Any, upwards: Array) -> list[Array]:
 
 
 def _axis(capsule: Capsule) -> np.ndarray:
-    """The two ends of its axis, in its frame."""
+    """The two ends of a capsule's axis, in its frame."""
     return np.array([[0.0, 0.0, -0.5], [0.0, 0.0, 0.5]]) * capsule.length
 
 
 def _capsules(one: Capsule, other: Capsule, X_one: Transform, X_other: Transform) -> Iterator[Found]:
-    """The nearest points of the two axes. Axes that cross are parted across both, parallel ones anywhere across."""
+    """The nearest points of the two axes; crossing axes are separated across both, parallel ones anywhere across."""
     w, u, v = (np.stack(list(a)) for a in (X_one.r - X_other.r, X_one.E[2], X_other.E[2]))
     s, t = between_segments(w, u, 0.5 * one.length, v, 0.5 * other.length)
     _, across = unit(np.stack(list(cross(u, v))), tangents(u)[0])

@@ -1,6 +1,6 @@
-"""Forms and poses of pairs of shapes as kernels see them: what is a number of the model is in a table.
+"""Forms and poses of pairs of shapes as kernels see them: numbers of the model are in tables.
 
-So kernels are shared by shapes of a kind, whatever their sizes.
+So shapes of one kind share kernels, whatever their sizes.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _NUMBERS: dict[type, tuple[str, ...]] = {  # of forms whose contacts are traced 
 
 
 def forms(pair: Pair) -> Forms:
-    """The geometries of both shapes."""
+    """The geometries of both shapes of a pair."""
     return pair.one.geometry, pair.other.geometry
 
 
 def form(geometry: Geometry) -> Hashable:
-    """What a trace depends on, of a geometry."""
+    """The part of a geometry that a trace depends on."""
     if isinstance(geometry, HeightField):
         return HeightField, id(geometry.table)
     named = _NUMBERS.get(type(geometry), ())
@@ -49,23 +49,23 @@ def form(geometry: Geometry) -> Hashable:
 
 
 def numbers(geometry: Geometry) -> np.ndarray:
-    """Of a form that is traced once for any numbers: these."""
+    """The numbers of a geometry that go into a table, so that one trace serves all of its kind."""
     parts = [np.atleast_1d(getattr(geometry, name)) for name in _NUMBERS.get(type(geometry), ())]
     return np.concatenate([np.zeros(0), *parts])
 
 
 def with_numbers(geometry: Geometry, values: Array) -> Geometry:
-    """The same form with its numbers from a table; they were checked when it was made."""
+    """The same form with its numbers from a table; they were checked when the form was made."""
     named = _NUMBERS.get(type(geometry))
     if not named:
         return geometry
-    found, start = object.__new__(type(geometry)), 0
-    vars(found).update(vars(geometry))
+    copy, start = object.__new__(type(geometry)), 0
+    vars(copy).update(vars(geometry))
     for name in named:
         size = np.size(getattr(geometry, name))
-        object.__setattr__(found, name, values[start] if size == 1 else values[start : start + size])
+        object.__setattr__(copy, name, values[start] if size == 1 else values[start : start + size])
         start += size
-    return found
+    return copy
 
 
 def rows_of(slot: Any, rows: Any) -> Any:
@@ -82,7 +82,7 @@ def window_rows(window: Window, rows: Any) -> Window:
 
 
 def locating(both: Forms, moving: Mapping[str, bool]) -> Located:
-    """How kernels find forms and poses of a pair: see `Located`."""
+    """The function by which kernels find the forms and poses of a pair: see `Located`."""
 
     def located(view: View) -> tuple[Forms, tuple[Transform, Transform]]:
         """The forms of a pair, with their numbers, and their poses."""
@@ -127,5 +127,5 @@ def put_contact(view: View, number: int, contact: Contact, quantities: Sequence[
 
 
 def first_of(rows: int, value: Any) -> Any:
-    """A vector with a value for the normal, and zeros for all other rows of a contact."""
+    """A vector of a contact's rows with a value for the normal, and zeros for the others."""
     return np.stack([value, *[0.0] * (rows - 1)])

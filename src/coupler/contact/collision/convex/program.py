@@ -1,8 +1,8 @@
 """The search for contacts of convex shapes as steps of a program: what contacts.py does on floats, for lanes.
 
-A kernel looks at one shape of a pair, or at no form at all, so that kinds of shapes add to each other and do not
-multiply. Hulls are looked through row by row: some vertices at a time for the point furthest along a direction, and
-face by face for the one that looks along it most.
+A kernel handles one shape of a pair, or none at all, so that the numbers of kinds of shapes add up instead of
+multiplying. Hulls are scanned row by row: a few vertices at a time for the point furthest along a direction, and face
+by face for the one that faces it most.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ Rows = Sequence[int]
 Forms = tuple[Geometry, Geometry]
 Placed = Callable[[View, Rows], tuple[Transform, Transform]]
 
-_FAR = 1e30  # further than any point along any direction, and more than any cosine
-_STARTS = {True: 16, False: 7}  # directions that are tried first: of two boxes, and of any other two
+_FAR = 1e30  # further than any point along any direction, and above any cosine
+_STARTS = {True: 16, False: 7}  # the number of directions that are tried first, for two boxes and for any other two
 
 
 class Search:
     """Pairs of convex shapes in a program, and the search for their contacts."""
 
     def __init__(self, builder: Builder, ends: Sequence[tuple[ShapeOnLink, ShapeOnLink]], flags: Slot) -> None:
-        """Args: a program, the shapes of each pair, and of each pair a flag, listed, whether it is searched."""
+        """Makes the buffers for pairs of shapes, `ends`, each with a listed flag whether it is searched."""
         self._builder, self._ends, self._among = builder, ends, flags
         self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
         self._most = most = max(_corners(own) for both in self._forms for own in both)
@@ -69,7 +69,7 @@ class Search:
         self._going = builder.scratch("searches_going", 1)
 
     def of(self, rows: Rows, flags: Slot) -> Search:
-        """The search among some of these pairs, in the same memory, and with other flags."""
+        """The search among some of these pairs, in the same memory, with other flags."""
         some = copy(self)
         some._among, some._places = flags, [self._places[i] for i in rows]
         some._ends, some._forms = [self._ends[i] for i in rows], [self._forms[i] for i in rows]
@@ -80,16 +80,17 @@ class Search:
         """Writes the steps from poses to contacts.
 
         Args:
-            poses: of some pairs, in which the same shapes move, what `placed` needs.
+            poses: gives the fields that `placed` needs, for some pairs of which the same shapes move.
             placed: gives the transforms from the world to the centres of both shapes.
-            results: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
+            results: gives the fields `gaps0`, `points0`, `frames0` and so on to write to, for some pairs with equally
+                many contacts.
         """
         for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
             self._begin(rows, poses(rows), placed)
         self._aim()
         going = fields(going=self._going.at(0))
         self._builder.loop(kernels.go, pair=going)
-        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST, pair=going):
+        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST_STEPS, pair=going):
             self._builder.loop(kernels.stop, pair=going)
             self._improve()
         self._face_each_other()
@@ -100,7 +101,7 @@ class Search:
     # What is shared by all kinds of shapes.
 
     def _begin(self, rows: Rows, poses: Window, placed: Placed) -> None:
-        """Poses, and directions to try first."""
+        """Sets poses, and the directions to try first."""
         boxes = _boxes(self._forms[rows[0]])
 
         def begin(pair: View) -> None:
@@ -117,7 +118,7 @@ class Search:
         self._builder.loop(begin, pair=self._window(rows) | poses, among=self._flags(rows))
 
     def _aim(self) -> None:
-        """The direction to start from."""
+        """Chooses the direction to start from."""
         for rows in self._alike(lambda i: _boxes(self._forms[i])):
             many = _STARTS[_boxes(self._forms[rows[0]])]
             for side in (0, 1):
@@ -137,7 +138,7 @@ class Search:
         self._builder.loop(kernels.point, pair=self._window(self._all), among=self._among)
 
     def _improve(self) -> None:
-        """One step of each search that goes on."""
+        """One step of each search that is not finished."""
         searching = self._records[self._places].fields["searching"]
         assert isinstance(searching, Slot)
         for side in (0, 1):
@@ -151,7 +152,7 @@ class Search:
         return count(*both) > 1 and all(not isinstance(own, Hull) or len(faces_of(own)[0]) for own in both)
 
     def _overlay(self, rows: Rows) -> None:
-        """Corners of what the patches of pairs share, side by side."""
+        """Finds the corners of the overlap of the pairs' facing patches, side by side."""
         if not rows:
             return
         self._builder.loop(kernels.overlay, pair=self._window(rows), among=self._flags(rows))
@@ -171,7 +172,7 @@ class Search:
             )
 
     def _end(self, rows: Rows, results: Window) -> None:
-        """The contacts of pairs, with corners or without."""
+        """Writes the contacts of pairs, with corners or without."""
         flat, many = self._flat(rows[0]), count(*self._forms[rows[0]])
 
         def end(pair: View) -> None:
@@ -197,7 +198,7 @@ class Search:
         look_at_hull: Callable[[View, int], None],
         where: Slot | None = None,
     ) -> None:
-        """Writes loops over one shape of pairs, by kinds; of all pairs that are searched, or of those with a flag."""
+        """Writes loops over one shape of pairs, by kinds: for all pairs that are searched, or for those with a flag."""
         for alike in self._alike(lambda i: self._key(i, side), rows):
             sample = self._forms[alike[0]][side]
             if isinstance(sample, Hull):
@@ -212,7 +213,7 @@ class Search:
             self._builder.loop(looking, pair=self._window(alike) | table, **flags)
 
     def _try_faces(self, rows: Rows, side: int) -> None:
-        """Normals of hulls' faces as directions to start from."""
+        """Tries the normals of hulls' faces as directions to start from."""
         sample = self._forms[rows[0]][1 - side]
         table = fields(numbers=constants([numbers(self._forms[i][1 - side]) for i in rows]))
 
@@ -225,7 +226,7 @@ class Search:
         self._through(rows, side, lambda hull: kernels.normals_and_corners(hull)[:, :2], try_face, more=table)
 
     def _face_each_other(self) -> None:
-        """The sides that look at the other shape."""
+        """Finds the patches that face the other shape."""
         for side in (0, 1):
             for rows in self._alike(lambda i, side=side: (self._key(i, side), count(*self._forms[i]) > 1)):
                 both = self._forms[rows[0]]
