@@ -1,4 +1,4 @@
-"""Many states of a robot at once, under controls that are known beforehand: batches in lanes and threads."""
+"""Many states of a robot at once, under controls known beforehand: batches in lanes and threads."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from coupler.simulate.status import Unsolved
 from coupler.threads import for_each
 
 _CHUNK, _LEAST_CHUNK = 1024, 32  # states, at most and at least, that a thread simulates from start to end
-_CHUNK_NUMBERS = 2**19  # of these states, where they have many: to start each step from Python costs as much as a few
+_CHUNK_NUMBERS = 2**19  # of all states of a chunk: starting a step from Python costs as much as computing a few states
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +31,14 @@ class Rollout:
 
     Attributes:
         times: (T + 1,), s.
-        q: (..., T + 1, nq), the start first, and then after each control.
-        v: (..., T + 1, nv), velocities there.
-        residuals: (..., T), by how much the steps of each control violate the laws of contact, at most, m/s.
-        sweeps: (..., T), the most sweeps and further iterations of the contact solver in a step of each control.
-        touching: (..., T), how many contacts press in the last step of each control.
-        stops: (...,), the time at which a state could not go on, s; infinite for those that reached the end. From that
-            time on, the state's rows are NaN.
+        q: (..., T + 1, nq), at the start and after each control.
+        v: (..., T + 1, nv), the velocities there.
+        residuals: (..., T), the largest violation of the laws of contact in the steps of each control, m/s.
+        sweeps: (..., T), the largest number of sweeps and further iterations of the contact solver in a step of each
+            control.
+        touching: (..., T), the number of pressing contacts in the last step of each control.
+        stops: (...,), the time at which a state could not continue, s; infinite for those that reached the end. From
+            that time on, the state's rows are NaN.
         contacts: the names of the candidate contacts.
         forces: (..., T, contacts, 3), if asked for: contact forces in the last step of each control, on the first body
             of each pair, along the world's axes, N.
@@ -54,7 +55,7 @@ class Rollout:
     forces: np.ndarray | None = None
 
     def __str__(self) -> str:
-        """What there is in it, in a few lines."""
+        """A summary in a few lines."""
         states = counted(self.stops.size, "state")
         controls = counted(len(self.times) - 1, "control")
         lines = [f"rollout of {states}, from {self.times[0]:g} to {self.times[-1]:g} s, {controls} each"]
@@ -155,7 +156,7 @@ def _checked_controls(engine: Engine, controls: Any, motors: Any, rates: Any) ->
 
 
 def _over_time(name: str, given: Any, width: int) -> np.ndarray:
-    """Numbers that a user gave, (..., T, width)."""
+    """Numbers from the user, checked, (..., T, width)."""
     values = as_array(name, given)
     if values.ndim < 2 or values.shape[-1] != width:
         raise ModelError(f"{name} must have the shape (..., T, {width}), got {values.shape}")
@@ -165,7 +166,7 @@ def _over_time(name: str, given: Any, width: int) -> np.ndarray:
 def _in_chunks(
     engine: Engine, state: np.ndarray, inputs: Sequence[np.ndarray], hold: int, with_forces: bool, gains: str
 ) -> Rollout:
-    """Simulates all states, in chunks that threads share."""
+    """Simulates all states, in chunks that are shared out to threads."""
     batch, count, states = state.shape[:-1], inputs[0].shape[-2], int(np.prod(state.shape[:-1], dtype=int))
     sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,)}
     sizes |= dict.fromkeys(("residual", "sweeps", "touching"), (1,))
@@ -215,13 +216,13 @@ def _in_chunks(
 
 
 def _chunk(states: int, size: int) -> int:
-    """How many states to simulate together, of so many, with so many numbers each: all threads have some."""
+    """The number of states to simulate together, given their number and size, such that every thread has some."""
     most = min(_CHUNK, _CHUNK_NUMBERS // size, -(-states // thread_count()))
     return max(-(-most // _LEAST_CHUNK), 1) * _LEAST_CHUNK
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
-    """Warns of states that could not go on; an error if none could."""
+    """Warns of states that could not continue; an error if none could."""
     if not reasons:
         return
     first = min(reasons, key=lambda state: (stops[state], state))
@@ -233,7 +234,7 @@ def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, st
 
 
 def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> None:
-    """Warns of states that have gained energy and go on."""
+    """Warns of states that have gained energy and continue."""
     if gained:
         first = min(gained)
         message = f"{len(gained)} of {states} states gain energy; the first{_named(first, batch)}: {gained[first]}"

@@ -16,8 +16,8 @@ class Chunk:
     """States that are simulated together.
 
     Attributes:
-        reasons: why states could not go on, by their number.
-        gained: of those that go on, which have gained energy.
+        reasons: why states could not continue, by their number.
+        gained: messages on states that have gained energy and continue, by their number.
     """
 
     def __init__(
@@ -33,11 +33,11 @@ class Chunk:
 
         Args:
             engine: takes the steps.
-            room: memory for the results of a step and the one before, of these states or more; see `Engine.room`.
-            states: (n, layout.state), to start from.
-            stops: (n,), where to note when they stop.
-            gaps: (contacts,), where to note the least that they start with.
-            gains: what to do with those that gain energy.
+            room: two arrays for the results of a step and the one before, for at least these states; see `Engine.room`.
+            states: (n, layout.state), the states to start from.
+            stops: (n,), filled with the times at which states stop, s.
+            gaps: (contacts,), filled with the least gaps at the start, m.
+            gains: what to do with states that gain energy.
         """
         self._engine, self._stops, self._gaps = engine, stops, gaps
         lanes = math.prod(room[0].shape[1:-1])
@@ -49,19 +49,19 @@ class Chunk:
         self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, self._batch), gains
 
     def _laid_out(self, rows: np.ndarray) -> np.ndarray:
-        """Numbers of states, (n, ...), as steps take them; lanes that are to spare have the last state."""
+        """Numbers of states, (n, ...), in the layout of steps; spare lanes repeat the last state."""
         spare = math.prod(self._batch) - len(rows)
         padded = rows if not spare else np.concatenate([rows, np.repeat(rows[-1:], spare, axis=0)])
         return padded.reshape(*self._batch, *rows.shape[1:])
 
     def _rows(self, array: np.ndarray) -> np.ndarray:
-        """The reverse: those of all states, (n, ...)."""
+        """The inverse of `_laid_out`: the numbers of all states, (n, ...)."""
         if len(self._batch) == 1:
             return array
         return array.reshape(math.prod(self._batch), *array.shape[len(self._batch) :])[: len(self._stops)]
 
     def simulate(self, controls: Sequence[np.ndarray], hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
-        """Simulates from start to end, and writes what comes of each control to `recorded`; yields after each step."""
+        """Simulates from start to end, and writes the results of each control to `recorded`; yields after each step."""
         engine, places = self._engine, self._engine.layout.places
         controls = [self._laid_out(x) for x in controls]
         for name in ("q", "v"):
@@ -87,7 +87,7 @@ class Chunk:
                     array[t + 1, self._stops < np.inf] = np.nan
 
     def _step(self, controls: Sequence[np.ndarray], steps: int) -> None:
-        """One step of all states, after some. Those that cannot go on start anew, so that numbers stay finite."""
+        """One step of all states. Those that cannot continue restart from their first state, to stay finite."""
         self._results.reverse()
         result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
         failed = self._engine.advance_batch(self._states, controls[0], result, *controls[1:])
@@ -105,7 +105,7 @@ class Chunk:
         self._states = result[..., :size]
 
     def _look_at_energy(self, ledger: Ledger, states: np.ndarray, time: float) -> None:
-        """Stops states that have gained energy, once the step is taken, or notes them."""
+        """Stops states that have gained energy, or notes them."""
         gained, too_much = (self._rows(own) for own in ledger.gained(states))
         for i in np.flatnonzero(too_much & (self._stops == np.inf)):
             message = gain_told(self._engine, time, float(gained[i]), states[np.unravel_index(i, self._batch)])
