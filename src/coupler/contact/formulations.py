@@ -15,7 +15,7 @@ as unknowns. Rows of joints are rows of G, whose responses the factors of H give
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,8 @@ from coupler.kinematics import body_poses, frame_jacobian
 from coupler.model import Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
+
+Respond = Callable[[Robot, list[str]], tuple[np.ndarray, np.ndarray]]
 
 _SHORTEST_STEP = 1e-12  # s: shorter than any sensible step, and gaps over it are still finite velocities
 
@@ -154,16 +156,35 @@ def recursive_problem(
 
     Arguments and results are those of `traditional_problem`.
     """
+
+    def respond(implicit: Robot, bodies: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        osim = inverse_osim(implicit, q, bodies) if bodies else np.zeros((0, 0))
+        return forward_dynamics(implicit, q, v, tau), osim
+
+    return problem_of_bodies(robot, q, v, step, pairs, limits, respond)
+
+
+def problem_of_bodies(
+    robot: Robot, q: Any, v: Any, step: float, pairs: Sequence[Pair], limits: bool, respond: Respond
+) -> tuple[ContactProblem, list[Touch]]:
+    """The contact problem from the responses of bodies.
+
+    Args:
+        robot, q, v, step, pairs, limits: as for `traditional_problem`.
+        respond: gives, for a robot whose springs and dampers are implicit and the names of bodies, the accelerations of
+            its independent joints without contact, and the bodies' inverse operational-space inertia.
+    """
     h = step_length(step)
     candidates = touches(robot, q, pairs)
     P, bodies = rows_by_body(robot, q, candidates)
-    A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
+    a, osim = respond(damped(robot, h), bodies)
     joints = joint_rows(robot, q, h, limits)
-    A, J = with_joints(robot, q, h, A, P @ body_jacobians(robot, q, bodies), joints)
-    return contact_problem(A, J @ unimpeded(robot, q, v, tau, h), h, candidates, joints), candidates
+    A, J = _with_joints(robot, q, h, P @ osim @ P.T, P @ body_jacobians(robot, q, bodies), joints)
+    w = J @ (np.asarray(v, dtype=float) + h * (a + basis_biases(robot, q, v)))
+    return contact_problem(A, w, h, candidates, joints), candidates
 
 
-def with_joints(
+def _with_joints(
     robot: Robot, q: Any, step: float, A: np.ndarray, J: np.ndarray, joints: JointRows
 ) -> tuple[np.ndarray, np.ndarray]:
     """A and J of contacts with the rows of joints appended; the factors of H give each response in linear time."""

@@ -90,7 +90,7 @@ def _error(robot: Robot, pair: Pair) -> float:
 def _hint(robot: Robot, q: np.ndarray) -> str:
     """A hint if a loop is near a pose in which it has more freedoms than elsewhere."""
     p = robot.embedding.positions(q)
-    loops = (robot.states.extra_freedoms(own) for own in p.reshape(-1, p.shape[-1]))
+    loops = (robot.states.extra_freedoms(positions) for positions in p.reshape(-1, p.shape[-1]))
     loop = next(filter(None, loops), "")
     return f"; {loop} is near a pose at which it has more freedoms than elsewhere" if loop else ""
 

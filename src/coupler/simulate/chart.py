@@ -112,8 +112,8 @@ def advance_program(robot: Robot) -> Program:
     q_place = np.full(tree.nq, -1)
     q_place[embedding.q_index] = np.arange(robot.nq)
     links = [link for link in range(1, len(tree.links)) if (q_place[tree.positions(link)] >= 0).any()]
-    for kind, alike in by_kind(tree, links):
-        at, along = q_place[tree.q_start[alike]], embedding.v_place[tree.v_start[alike]]
+    for kind, same_kind in by_kind(tree, links):
+        at, along = q_place[tree.q_start[same_kind]], embedding.v_place[tree.v_start[same_kind]]
         joint = fields(q=q.at(at, kind.nq), u=u.at(along, kind.nv), after=after.at(at, kind.nq))
         builder.loop(_advance(kind), joint=joint)
     return builder.build()
@@ -128,7 +128,7 @@ def rate_program(robot: Robot) -> Program:
     builder.loop(_copy, entry=fields(x=x.at(range(layout.size)), rate=rate.at(range(layout.size))))
     for kind, links in by_kind(tree, layout.quaternion_links):
         at = layout.place[tree.v_start[links]]
-        joint = fields(**{name: own.at(at, kind.nv) for name, own in (("u", u), ("x", x), ("rate", rate))})
+        joint = fields(**{name: vector.at(at, kind.nv) for name, vector in (("u", u), ("x", x), ("rate", rate))})
         builder.loop(_rate(kind), joint=joint)
     return builder.build()
 

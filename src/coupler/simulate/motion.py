@@ -196,7 +196,7 @@ def _recorded(
         return Motion(t, q, x[..., : robot.nv], x[..., robot.nv :], count, rejected)
 
     try:
-        with np.errstate(all="ignore"):  # what is not finite is told once, with its time
+        with np.errstate(all="ignore"):  # numbers that are not finite raise one error below, with the time
             for t, q, x, failed in steps:
                 if not (np.isfinite(q).all() and np.isfinite(x).all()):
                     raise ModelError("the next step leads to numbers that are not finite")

@@ -130,8 +130,8 @@ class StepPrograms:
             again = np.isnan(result[..., self.layout.places["residual"]][..., 0])
             if result.ndim > 1:
                 if again.any():
-                    own = self.of_states(again.shape, np.flatnonzero(again))
-                    result[again] = own._run(self._with_motors(external), *(vector[again] for vector in vectors))
+                    yielding = self.of_states(again.shape, np.flatnonzero(again))
+                    result[again] = yielding._run(self._with_motors(external), *(vector[again] for vector in vectors))
                 return result
             if not again:
                 return result

@@ -41,7 +41,7 @@ class Chunk:
         """
         self._engine, self._stops, self._gaps = engine, stops, gaps
         lanes = math.prod(room[0].shape[1:-1])
-        self._results = [own[: -(-len(states) // lanes)] for own in room]
+        self._results = [array[: -(-len(states) // lanes)] for array in room]
         self._batch = self._results[0].shape[:-1]
         self._states = self._start = self._laid_out(states)
         self.reasons: dict[int, str] = {}
@@ -106,7 +106,7 @@ class Chunk:
 
     def _look_at_energy(self, ledger: Ledger, states: np.ndarray, time: float) -> None:
         """Stops states that have gained energy, or notes them."""
-        gained, too_much = (self._rows(own) for own in ledger.gained(states))
+        gained, too_much = (self._rows(array) for array in ledger.gained(states))
         for i in np.flatnonzero(too_much & (self._stops == np.inf)):
             message = gain_told(self._engine, time, float(gained[i]), states[np.unravel_index(i, self._batch)])
             if self._gains == "warn":

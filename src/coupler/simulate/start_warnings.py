@@ -41,7 +41,7 @@ def _why_it_touches_nothing(robot: Robot) -> str:
 
 def warn_of_selection(engine: Engine) -> None:
     """Warns of pairs that are left out because they overlap in the neutral pose."""
-    deepest = sorted(engine.selection.overlapping, key=lambda own: -own[1])
+    deepest = sorted(engine.selection.overlapping, key=lambda pair: -pair[1])
     if deepest:
         name, depth = deepest[0]
         more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
@@ -95,8 +95,8 @@ def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
     pair = scene.pairs[int(np.searchsorted(ends, int(gaps.argmin()), "right"))] if len(gaps) else None
     if pair is None or not gaps.min() < -_TOLD or not is_endless(pair.other.geometry):
         return ""
-    tree, own = robot.tree, robot.tree.place[pair.one.body][0]
-    if tree.place[pair.other.body][0] or any(tree.links[link].kind.floats for link in tree.carriers(own)):
+    tree, link_of_shape = robot.tree, robot.tree.place[pair.one.body][0]
+    if tree.place[pair.other.body][0] or any(tree.links[link].kind.floats for link in tree.carriers(link_of_shape)):
         return ""
     return f", put the ground {-gaps.min():.3g} m lower (with_floor(height=...))"
 

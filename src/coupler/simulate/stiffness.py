@@ -36,8 +36,8 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *
     given: Mapping[str, Any] = {} if robot.given is None else robot.given.values
     stiffness, damping = (_of_joints(robot, quantity, given) for quantity in ("stiffness", "damping"))
     driven = robot.actuators if servos else ()
-    servo_stiffness: list[Any] = [given.get(f"servo_stiffness:{own.name}", own.stiffness) for own in driven]
-    servo_damping: list[Any] = [given.get(f"servo_damping:{own.name}", own.most_damping) for own in driven]
+    servo_stiffness: list[Any] = [given.get(f"servo_stiffness:{servo.name}", servo.stiffness) for servo in driven]
+    servo_damping: list[Any] = [given.get(f"servo_damping:{servo.name}", servo.most_damping) for servo in driven]
     stiffness, damping = np.append(stiffness, servo_stiffness), np.append(damping, servo_damping)
     if not (stiffness.any() or damping.any()):
         return
@@ -46,7 +46,7 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *
         G = np.concatenate([G, actuator_jacobian(robot, q)]) if driven else G
     except ModelError:  # at a dead point, which a motion passes
         return
-    K, D = (np.linalg.solve(H, G.T @ (own[:, None] * G)) for own in (stiffness, damping))
+    K, D = (np.linalg.solve(H, G.T @ (values[:, None] * G)) for values in (stiffness, damping))
     rates, modes = np.linalg.eig(np.block([[np.zeros_like(K), np.eye(robot.nv)], [-K, -D]]))
     growth = SCHEMES[integrator].growth(step * rates)
     if growth.max() <= _MOST_GROWTH:

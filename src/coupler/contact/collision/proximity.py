@@ -46,8 +46,7 @@ class Proximity:
         self.sizes = np.array([sum(poses_of_body.radius for poses_of_body in self._both(i)) for i in range(len(pairs))])
 
     def _both(self, pair: int) -> tuple[_Placed, _Placed]:
-        own = self.pairs[pair]
-        return self._shapes[id(own.one)], self._shapes[id(own.other)]
+        return self._shapes[id(self.pairs[pair].one)], self._shapes[id(self.pairs[pair].other)]
 
     def nearest(self, pair: int, enough: float) -> float:
         """A lower bound of the distance of a pair over all configurations, m; negative if the shapes may overlap.
@@ -105,10 +104,10 @@ class _Placed:
 
     def some(self, states: np.ndarray) -> _Placed:
         """The same shape in some of the configurations."""
-        own = object.__new__(_Placed)
-        own.__dict__.update(self.__dict__)
-        own.R, own.origin, own.centre = self.R[states], self.origin[states], self.centre[states]
-        return own
+        placed = object.__new__(_Placed)
+        placed.__dict__.update(self.__dict__)
+        placed.R, placed.origin, placed.centre = self.R[states], self.origin[states], self.centre[states]
+        return placed
 
     def transform(self, state: int) -> Transform:
         """The transform from the world to its frame, in a configuration."""
@@ -142,7 +141,7 @@ def _reach(geometry: Geometry, d: np.ndarray) -> np.ndarray:
 
 def _separation(one: _Placed, other: _Placed, between: np.ndarray) -> np.ndarray:
     """(states,): the distance of two shapes along the best of some directions, m."""
-    axes = [np.swapaxes(own.R, 1, 2) for own in (one, other)]
+    axes = [np.swapaxes(shape.R, 1, 2) for shape in (one, other)]
     across = np.cross(axes[0][:, :, None], axes[1][:, None]).reshape(len(between), 9, 3)
     directions = np.concatenate([between[:, None], *axes, across], axis=1)
     length = np.linalg.norm(directions, axis=-1, keepdims=True)

@@ -192,7 +192,7 @@ def _heading(fields: Mapping[str, Any]) -> Heading:
     for name, (code, shape) in fields["columns"].items():
         if not all(type(n) is int and 0 <= n < _MOST_NUMBERS for n in shape):
             raise ModelError(f"{name} has the shape {clipped(shape)}")
-        kinds = {stored_dtype(name, np.dtype(own)).str for own in ("<f8", "<f4")}
+        kinds = {stored_dtype(name, np.dtype(dtype)).str for dtype in ("<f8", "<f4")}
         if code not in kinds:
             raise ModelError(f"{name} has numbers of the type {clipped(code)}, and not {' or '.join(sorted(kinds))}")
         columns[name] = np.dtype(code), tuple(shape)

@@ -92,7 +92,7 @@ def _is_claimed(path: Path) -> bool:
     try:
         with open_file(path) as file:
             return not claimed(file)
-    except OSError:  # there is none, or it will be told when it is written
+    except OSError:  # it does not exist, or writing will raise the error
         return False
 
 

@@ -211,7 +211,7 @@ class Log:
         """
         path = Path(path)
         suffix, start = path.suffix.lower(), b""
-        with suppress(OSError), open_file(path) as file:  # what cannot be read is told below
+        with suppress(OSError), open_file(path) as file:  # errors are raised below
             start = file.read(len(NAME))
         if start == NAME or suffix == SUFFIX:
             source = ChunkFile(path)

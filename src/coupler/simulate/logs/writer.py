@@ -75,8 +75,8 @@ class LogWriter:
         self._path = None if path is None else Path(path).absolute()  # a run may change the working folder
         self._robot, self._every, self.note = robot, positive_integer("every", every), ""
         self._shapes = row_shapes(robot.nq, robot.nv, len(contacts))
-        own, names = known_dtype(dtype), chosen_columns(record)
-        kinds = {name: (stored_dtype(name, own), self._shapes[name]) for name in names}
+        number_type, names = known_dtype(dtype), chosen_columns(record)
+        kinds = {name: (stored_dtype(name, number_type), self._shapes[name]) for name in names}
         length = float(numbers("step", step, ()))
         self._heading = Heading(robot.name, length, tuple(contacts), tuple(robot.independent_joints), kinds)
         needed = {"q", "v"} if "kinetic" in names else {"q"} if "potential" in names else set()
@@ -254,8 +254,8 @@ class LogWriter:
         if "potential" in self._heading.columns:
             rows["potential"] = energies_of(potential_energy, self._robot, rows["q"])
         with np.errstate(over="ignore"):  # what is too large for float32 is infinite
-            own = {name: rows[name].astype(dtype, copy=False) for name, (dtype, _) in self._heading.columns.items()}
-        self._chunks, self._made, self._chunk, self._used, self._room = [*self._chunks, own], self._made + 1, {}, 0, 0
+            chunk = {name: rows[name].astype(dtype, copy=False) for name, (dtype, _) in self._heading.columns.items()}
+        self._chunks, self._made, self._chunk, self._used, self._room = [*self._chunks, chunk], self._made + 1, {}, 0, 0
 
     def _write_chunks(self, file: ChunkWriter) -> None:
         """Writes the chunks that are not in the file yet, none of them twice, even if an interrupt comes."""

@@ -56,7 +56,7 @@ class Search:
         """Makes the buffers for pairs of shapes, `ends`, each with a listed flag whether it is searched."""
         self._builder, self._ends, self._among = builder, ends, flags
         self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
-        self._most = most = max(_corners(own) for both in self._forms for own in both)
+        self._most = most = max(_corners(shape) for both in self._forms for shape in both)
         first = max(_STARTS[_boxes(both)] for both in self._forms)
         layout = dict(ascent.FIELDS) | {"E": (3, 3), "r": 3}
         layout |= {"axes": (2, 3), "sign": (), "most": 4, "corner": (4, 2)}
@@ -110,10 +110,10 @@ class Search:
             ascent.begin(pair, *relative_pose(one, other))
             directions = starts(boxes, pair.R, pair.n)
             for side in (0, 1):
-                own = [kernels.seen(pair, side, d) for d in directions]
-                own += [np.zeros(3)] * (len(pair.extents0) - len(own))
-                setattr(pair, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
-                setattr(pair, f"extents{side}", np.full(len(own), -_FAR))
+                directions_seen = [kernels.seen(pair, side, d) for d in directions]
+                directions_seen += [np.zeros(3)] * (len(pair.extents0) - len(directions_seen))
+                setattr(pair, f"starts{side}", np.stack([np.stack(list(d)) for d in directions_seen]))
+                setattr(pair, f"extents{side}", np.full(len(directions_seen), -_FAR))
 
         self._builder.loop(begin, pair=self._window(rows) | poses, among=self._flags(rows))
 
@@ -149,7 +149,7 @@ class Search:
     def _flat(self, i: int) -> bool:
         """Whether both shapes of a pair have patches."""
         both = self._forms[i]
-        return count(*both) > 1 and all(not isinstance(own, Hull) or len(faces_of(own)[0]) for own in both)
+        return count(*both) > 1 and all(not isinstance(shape, Hull) or len(faces_of(shape)[0]) for shape in both)
 
     def _overlay(self, rows: Rows) -> None:
         """Finds the corners of the overlap of the pairs' facing patches, side by side."""
@@ -157,8 +157,8 @@ class Search:
             return
         self._builder.loop(kernels.overlay, pair=self._window(rows), among=self._flags(rows))
         window, many = self._window(rows), self._most
-        for own, other in ((0, 1), (1, 0)):
-            side: Any = window.fields[f"flat{own}"]
+        for cut, other in ((0, 1), (1, 0)):
+            side: Any = window.fields[f"flat{cut}"]
             repeated = np.repeat(np.arange(len(rows)), many)
             first = np.tile(np.arange(many), len(rows))
             points = {
@@ -179,8 +179,8 @@ class Search:
             corners = 4 * [(pair.gap > _FAR, pair.gap, np.zeros(3))] if many > 1 else []
             if flat:
                 one, other = kernels.patches(pair)
-                own = (one, other, pair.normal, pair.axes)
-                corners = [raised(*own, pair.most[k], pair.corner[k]) for k in range(4)]
+                places = [(pair.most[k], pair.corner[k]) for k in range(4)]
+                corners = [raised(one, other, pair.normal, pair.axes, *place) for place in places]
             places = manifold((pair.margin0, pair.margin1), Transform(pair.E, pair.r), pair, pair, corners)
             for k, place in enumerate(places):
                 put_contact(pair, k, contact_of(*place))
@@ -199,18 +199,18 @@ class Search:
         where: Slot | None = None,
     ) -> None:
         """Writes loops over one shape of pairs, by kinds: for all pairs that are searched, or for those with a flag."""
-        for alike in self._alike(lambda i: self._key(i, side), rows):
-            sample = self._forms[alike[0]][side]
+        for same_kind in self._alike(lambda i: self._key(i, side), rows):
+            sample = self._forms[same_kind[0]][side]
             if isinstance(sample, Hull):
-                self._through(alike, side, cores.chunks, look_at_hull, where)
+                self._through(same_kind, side, cores.chunks, look_at_hull, where)
                 continue
 
             def looking(pair: View, sample: Geometry = sample) -> None:
                 look(pair, with_numbers(sample, pair.numbers), side)
 
-            table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
-            flags = {"among": self._flags(alike), "where": rows_of(where, alike)}
-            self._builder.loop(looking, pair=self._window(alike) | table, **flags)
+            table = fields(numbers=constants([numbers(self._forms[i][side]) for i in same_kind]))
+            flags = {"among": self._flags(same_kind), "where": rows_of(where, same_kind)}
+            self._builder.loop(looking, pair=self._window(same_kind) | table, **flags)
 
     def _try_faces(self, rows: Rows, side: int) -> None:
         """Tries the normals of hulls' faces as directions to start from."""
@@ -258,21 +258,21 @@ class Search:
     ) -> None:
         """Writes a loop over all rows of the tables of one side's hulls."""
         tables = [table(self._forms[i][side]) for i in rows]
-        own = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
+        repeated = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
 
         def looking(pair: View) -> None:
             look(pair, side)
 
         window = self._window(rows) if more is None else self._window(rows) | more
-        window = window_rows(window, own) | fields(table=constants(np.concatenate(tables)))
-        pairs = np.array(rows)[own]
+        window = window_rows(window, repeated) | fields(table=constants(np.concatenate(tables)))
+        pairs = np.array(rows)[repeated]
         self._builder.loop(looking, pair=window, among=self._flags(pairs), where=rows_of(where, pairs))
 
     # Rows.
 
     def _key(self, i: int, side: int) -> Hashable:
-        own = self._forms[i][side]
-        return (Hull, _corners(own)) if isinstance(own, Hull) else form(own)
+        shape = self._forms[i][side]
+        return (Hull, _corners(shape)) if isinstance(shape, Hull) else form(shape)
 
     @property
     def _all(self) -> range:
@@ -283,7 +283,7 @@ class Search:
 
     def _window(self, rows: Rows) -> Window:
         scales = [self._scales[i] for i in rows]
-        lengths = {length: constants([getattr(own, length) for own in scales]) for length in vars(scales[0])}
+        lengths = {length: constants([getattr(scale, length) for scale in scales]) for length in vars(scales[0])}
         return self._records[[self._places[i] for i in rows]] | fields(**lengths)
 
     def _flags(self, rows: Any) -> Slot:
@@ -291,8 +291,8 @@ class Search:
 
 
 def _boxes(both: Forms) -> bool:
-    return all(isinstance(own, Box) for own in both)
+    return all(isinstance(shape, Box) for shape in both)
 
 
-def _corners(own: Geometry) -> int:
-    return sides(own) if has_patches(own) else 3
+def _corners(shape: Geometry) -> int:
+    return sides(shape) if has_patches(shape) else 3

@@ -101,8 +101,8 @@ def field_contacts(shape: Geometry, field: HeightField, X_shape: Transform, X_fi
         X_field: the transform from the world to the field.
     """
     R, p = X_field.E @ X_shape.E.T, X_field.E @ (X_shape.r - X_field.r)
-    own = [corner_contact(field, R, p, point) for point in fixed_points(shape)]
-    for gap, point, normal in [*own, *_pooled(shape, field, R, p)]:
+    corners = [corner_contact(field, R, p, point) for point in fixed_points(shape)]
+    for gap, point, normal in [*corners, *_pooled(shape, field, R, p)]:
         yield gap, X_field.r + X_field.E.T @ point, X_field.E.T @ normal
 
 

@@ -75,8 +75,8 @@ class _Place:
 
     def where(self, condition: Any, other: _Place) -> _Place:
         """This place where the condition holds, otherwise the other."""
-        own, others = vars(self).values(), vars(other).values()
-        return _Place(*(np.where(condition, a, b) for a, b in zip(own, others, strict=True)))
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return _Place(*(np.where(condition, a, b) for a, b in both))
 
 
 class _Line:

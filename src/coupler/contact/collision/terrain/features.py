@@ -174,11 +174,11 @@ def corner_contacts(field: Any, R: Array, p: Array, point: Array, i: Any, j: Any
     ground, contacts = _Below.of(field, place, over), []
     for triangle in _triangles(field, i, j):
         n, same = triangle.normal, below if triangle.below else np.logical_not(below)
-        own = (column == i) & (row == j) & same
+        straight_above = (column == i) & (row == j) & same
         gap, foot = triangle.foot(place)
         ahead = (gap > -_SUNK * dx) & (ground.hollow(triangle) | (gap > _SEAM * dx))
         on = triangle.has(foot, _SEAM + ground.beyond(triangle, gap))
-        exists = triangle.exists & on & np.logical_not(own) & ahead
+        exists = triangle.exists & on & np.logical_not(straight_above) & ahead
         contacts.append((exists, gap, np.stack(list(place - 0.5 * gap * n)), n))
     return contacts
 

@@ -16,11 +16,11 @@ from coupler.spatial import Transform, cross
 
 def places(ends: Sequence[tuple[ShapeOnLink, ShapeOnLink]]) -> Window:
     """The places of the pairs' shapes on their links."""
-    own: dict[str, Any] = {}
+    slots: dict[str, Any] = {}
     for side, name in enumerate(SIDES):
-        own[f"{name}_at_E"] = constants([both[side].at.E + 0.0 for both in ends])
-        own[f"{name}_at_r"] = constants([both[side].at.r + 0.0 for both in ends])
-    return fields(**own)
+        slots[f"{name}_at_E"] = constants([both[side].at.E + 0.0 for both in ends])
+        slots[f"{name}_at_r"] = constants([both[side].at.r + 0.0 for both in ends])
+    return fields(**slots)
 
 
 def poses(view: View, ends: tuple[ShapeOnLink, ShapeOnLink]) -> tuple[Transform, Transform]:

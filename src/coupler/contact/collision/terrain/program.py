@@ -70,7 +70,7 @@ class FieldSearch:
         self._builder, self._ends, self._where, self._step = builder, ends, flags, step
         self._side = [int(isinstance(other.form, HeightField)) for _, other in ends]  # the field's
         self._windows = [window(self._shape(i).form, self._field(i)) for i in self._all]
-        self._first = np.cumsum([0, *(len(own) for own in self._windows)])
+        self._first = np.cumsum([0, *map(len, self._windows)])
         self._records = builder.records(name, len(ends), **_RECORD)
         self._near = builder.records(f"{name}_near", int(self._first[-1]), **dict.fromkeys(_FLAGS, ()))
         self._found = builder.scratch(f"{name}_found", _MOST * _CANDIDATE_SIZE * len(ends))
@@ -149,10 +149,10 @@ class FieldSearch:
             view.found_exists = np.array(0.0)
 
         looking.__name__ = look.__name__
-        own, repeated = np.array(rows), np.repeat(pairs, many)
-        each = [self._place(own[pairs], k) for k in range(many)]
+        numbers_of_pairs, repeated = np.array(rows), np.repeat(pairs, many)
+        each = [self._place(numbers_of_pairs[pairs], k) for k in range(many)]
         window |= fields(**{f"found_{name}{k}": slot for k, slots in enumerate(each) for name, slot in slots.items()})
-        one = self._place(own[repeated], 0, np.tile(np.arange(many), len(pairs)))
+        one = self._place(numbers_of_pairs[repeated], 0, np.tile(np.arange(many), len(pairs)))
         pool = window_rows(self._records[list(rows)] | self._lengths(rows), repeated)
         pool |= fields(**{f"found_{name}": slot for name, slot in one.items()})
         with self._builder.interleave(np.tile([0] + many * [1], len(pairs))):
@@ -171,7 +171,7 @@ class FieldSearch:
 
     def _begin(self, rows: Rows, poses: Window, placed: Placed) -> None:
         """Sets the shape's pose in the field, and how far it looks."""
-        side, many = self._side[rows[0]], [own[-1] + 1.0 for own in self._windows]
+        side, many = self._side[rows[0]], [offsets[-1] + 1.0 for offsets in self._windows]
         least = _LEAST[flat(self._shape(rows[0]).form)]
         at = {"extent": constants([extent(self._shape(i).form) for i in rows])}
         at |= {"many": constants([many[i] for i in rows]), "horizon": constants([_CARE * self._step] * len(rows))}
@@ -196,10 +196,10 @@ class FieldSearch:
 
     def _beside(self, rows: Rows, lowest: int) -> None:
         """Visits walls, and ways out from below the surface, for shapes that are near the rim or have sunk."""
-        own, pairs = self._records[list(rows)] | self._lengths(rows), np.arange(len(rows))
-        self._collect(rows, pairs, own, self._odd.at(rows), kernels.sunk, 1)
+        window, pairs = self._records[list(rows)] | self._lengths(rows), np.arange(len(rows))
+        self._collect(rows, pairs, window, self._odd.at(rows), kernels.sunk, 1)
         repeated = np.repeat(pairs, len(WALLS))
-        walls = window_rows(own, repeated) | fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
+        walls = window_rows(window, repeated) | fields(outward=constants(np.tile(WALLS, (len(rows), 1))))
         self._collect(rows, repeated, walls, self._odd.at(np.array(rows)[repeated]), kernels.wall, lowest)
 
     def _end(self, rows: Rows, results: Window) -> None:
@@ -256,12 +256,12 @@ class FieldSearch:
     def _lengths(self, rows: Rows) -> Window:
         """The numbers of forms, as tables."""
         shapes = [self._shape(i).form for i in rows]
-        own = {"radius": constants([cores.radius(shape) for shape in shapes])}
-        own["numbers"] = constants([numbers(shape) for shape in shapes])
-        own["grid"] = constants([self._field(i).grid for i in rows])
+        tables = {"radius": constants([cores.radius(shape) for shape in shapes])}
+        tables["numbers"] = constants([numbers(shape) for shape in shapes])
+        tables["grid"] = constants([self._field(i).grid for i in rows])
         if isinstance(shapes[0], Hull):
-            own["planes"] = constants([planes_of(shape) for shape in shapes])  # type: ignore[arg-type]
-        return fields(**own)
+            tables["planes"] = constants([planes_of(shape) for shape in shapes])  # type: ignore[arg-type]
+        return fields(**tables)
 
     def _ground(self, view: View, row: int) -> Any:
         return with_numbers(self._field(row), view.grid)
