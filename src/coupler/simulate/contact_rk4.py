@@ -21,8 +21,9 @@ import numpy as np
 
 from coupler.contact.ahead import StageLoads
 from coupler.contact.damping import undamped
-from coupler.contact.formulations import first_rows, joint_rows, touches
+from coupler.contact.formulations import first_rows, touches
 from coupler.contact.integration import turned_jump
+from coupler.contact.joint_rows import joint_rows
 from coupler.contact.pairs import Pair
 from coupler.contact.stepping import Impulses, Stepped, contact_impulses
 from coupler.dynamics import bias_force
