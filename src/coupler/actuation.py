@@ -21,8 +21,7 @@ from coupler.algorithms.inverse_actuation import actuated_motion_program, actuat
 from coupler.compiled import attempted, driven, run, zeros
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
-from coupler.model.embedding.states import batch_of
-from coupler.model.numbers import numbers
+from coupler.model.numbers import batch_of, numbers
 from coupler.model.wording import in_state
 
 __all__ = [

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import Executable, compile
-from coupler.graph.expr import uncollected
+from coupler.graph.interning import uncollected
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import as_array
 from coupler.model.robot import check_robot

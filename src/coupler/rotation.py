@@ -1,8 +1,8 @@
 """Rotations and rigid motions: quaternions, rotation vectors, and their exponentials.
 
-A quaternion is (w, x, y, z) of unit length and stands for the rotation of a body: it takes the body's coordinates to
-the world's. Everything takes floats or nodes of a trace, except where it says that it branches. Functions that are
-smooth at zero angle are computed without dividing by it, and so are their derivatives.
+A unit quaternion (w, x, y, z) is the rotation that takes a body's coordinates to the world's. All functions work on
+floats and on nodes of a trace, except where a docstring says that they branch. Those that are smooth at zero angle do
+not divide by the angle there, and neither do their derivatives.
 """
 
 from __future__ import annotations
@@ -38,34 +38,34 @@ Array = Any  # an ndarray of floats, or of nodes
 
 
 def about_x(angle: Any) -> Array:
-    """Rotation matrix of a body turned by the angle about x: it takes body coordinates to world coordinates."""
+    """The matrix, body to world, of a rotation by an angle (rad) about x."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
 
 
 def about_y(angle: Any) -> Array:
-    """Likewise about y."""
+    """The same about y."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
 
 
 def about_z(angle: Any) -> Array:
-    """Likewise about z."""
+    """The same about z."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
 
 def unit(vector: np.ndarray) -> np.ndarray:
-    """A vector of numbers with a length of one, however short or long it was; zero stays zero."""
+    """A vector scaled to length one. A zero vector stays zero. Floats only."""
     largest = np.abs(vector).max()
     if largest == 0.0:
         return vector
-    vector = vector / largest  # first, so that squares neither vanish nor overflow
+    vector = vector / largest  # so that squares of its entries neither underflow nor overflow
     return vector / np.linalg.norm(vector)
 
 
 def about_axis(axis: Array, angle: Any) -> Array:
-    """Rodrigues: 1 + sin θ a× + (1 − cos θ) a×a×, for a unit axis a."""
+    """Rodrigues' formula for a unit axis a: 1 + sin θ a× + (1 − cos θ) a×a×."""
     c, s = np.cos(angle), np.sin(angle)
     return c * np.eye(3) + s * np.cross(axis, np.eye(3)).T + (1.0 - c) * np.outer(axis, axis)
 
@@ -81,7 +81,7 @@ def identity_quaternion() -> Array:
 
 
 def quaternion_product(a: Array, b: Array) -> Array:
-    """The quaternion of first turning by b, then by a (in fixed axes), or by a, then by b in the turned axes."""
+    """a b: the rotation b followed by a, both about fixed axes; or a followed by b about the rotated axes."""
     vector = a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:])
     return np.concatenate([np.array([a[0] * b[0] - a[1:] @ b[1:]]), vector])
 
@@ -110,7 +110,7 @@ def matrix_from_quaternion(a: Array) -> Array:
 
 def quaternion_from_matrix(R: np.ndarray) -> np.ndarray:
     """The quaternion with w ≥ 0 of a rotation matrix. Branches on the largest component: floats only."""
-    # Row i of this symmetric matrix is 4 times component i times the quaternion; the longest is the most exact.
+    # Row i of this symmetric matrix K is 4 times component i times the quaternion; the longest row is the most exact.
     trace = np.trace(R)
     vector = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
     K = np.empty((4, 4))
@@ -128,9 +128,9 @@ def quaternion_exp(w: Array) -> Array:
 
 
 def quaternion_log(a: Array) -> Array:
-    """The shortest rotation vector of a unit quaternion, of length π at most; a and −a are the same rotation.
+    """The shortest rotation vector of a unit quaternion, at most π long; a and −a are the same rotation.
 
-    Derivatives are right along unit quaternions; what it means beside them is left open.
+    Derivatives are exact along unit quaternions. Off the unit sphere the function is undefined.
     """
     sign = np.where(a[0] < 0.0, -1.0, 1.0)
     w, v = sign * a[0], sign * a[1:]
@@ -138,47 +138,51 @@ def quaternion_log(a: Array) -> Array:
 
 
 def exp_motion(m: Array) -> tuple[Array, Array]:
-    """Where a body gets that moves with the constant body-frame motion m = (ω, v) for a unit of time.
+    """exp of se(3): where a body is after moving for a unit of time with the constant body-frame motion m = (ω, v).
 
     Returns:
-        The unit quaternion and the position, both relative to the starting pose: exp of se(3).
+        The unit quaternion and the position, both relative to the starting pose.
     """
     w, v = m[:3], m[3:]
     square = w @ w
     b = _even(square, lambda t: 2.0 * (np.sin(0.5 * t) / t) ** 2, _VERSINE_OVER)
     c = _even(square, lambda t: (t - np.sin(t)) / (t * t * t), _SINE_DEFECT_OVER, below=_CANCELLING)
-    turned = np.cross(w, v)
-    return quaternion_exp(w), v + b * turned + c * np.cross(w, turned)
+    wxv = np.cross(w, v)
+    return quaternion_exp(w), v + b * wxv + c * np.cross(w, wxv)
 
 
 def log_motion(a: Array, p: Array) -> Array:
-    """The body-frame motion (ω, v) that leads to the unit quaternion a and position p in a unit of time."""
+    """The inverse of `exp_motion`: the body-frame motion (ω, v) that leads to a unit quaternion a and a position p."""
     w = quaternion_log(a)
     return np.concatenate([w, dexp_inverse(-w, p)])  # exp_motion's matrix is the dexp of −w
 
 
 def dexp_inverse(u: Array, w: Array) -> Array:
-    """dexp⁻¹: the rate of a rotation vector u whose body turns with w, in its own axes: w + ½ u×w + d u×(u×w)."""
+    """dexp⁻¹: the rate u̇ of a rotation vector u whose body has the angular velocity w in its own axes.
+
+    u̇ = w + ½ u×w + d u×(u×w), with d of `_cotangent_defect`.
+    """
     d, _ = _cotangent_defect(u @ u)
-    turned = np.cross(u, w)
-    return w + 0.5 * turned + d * np.cross(u, turned)
+    uxw = np.cross(u, w)
+    return w + 0.5 * uxw + d * np.cross(u, uxw)
 
 
 def dexp_inverse_motion(u: Array, v: Array) -> Array:
-    """The same for a motion u = (turn, shift) of se(3).
+    """The same for a motion u = (rotation a, translation b) of se(3) and a body-frame velocity v = (w, s).
 
-    A motion is a rotation vector of dual numbers, turn + ε shift with ε² = 0, and the formula for turns holds as it is.
+    u is a rotation vector of dual numbers, a + ε b with ε² = 0, so the formula of `dexp_inverse` holds unchanged. The
+    last three entries are its ε part, term by term.
     """
     a, b, w, s = u[:3], u[3:], v[:3], v[3:]
     d, slope = _cotangent_defect(a @ a)
-    twice = np.cross(a, np.cross(a, w))
-    shift = s + 0.5 * (np.cross(a, s) + np.cross(b, w)) + 2.0 * slope * (a @ b) * twice
-    bent = np.cross(a, np.cross(a, s)) + np.cross(a, np.cross(b, w)) + np.cross(b, np.cross(a, w))
-    return np.concatenate([dexp_inverse(a, w), shift + d * bent])
+    aaw = np.cross(a, np.cross(a, w))
+    shift = s + 0.5 * (np.cross(a, s) + np.cross(b, w)) + 2.0 * slope * (a @ b) * aaw
+    uuw = np.cross(a, np.cross(a, s)) + np.cross(a, np.cross(b, w)) + np.cross(b, np.cross(a, w))
+    return np.concatenate([dexp_inverse(a, w), shift + d * uuw])
 
 
 def _cotangent_defect(square: Any) -> tuple[Any, Any]:
-    """d = (1 − ½ t cot ½t) / t² and its derivative by t², as functions of t²; smooth at zero."""
+    """d = (1 − ½ t cot ½t) / t² and its derivative by t², as functions of t². Both are smooth at zero."""
     small = square < _FAR_CANCELLING
     t2 = np.where(small, 1.0, square)
     t = np.sqrt(t2)
@@ -191,9 +195,9 @@ def _cotangent_defect(square: Any) -> tuple[Any, Any]:
     )
 
 
-# Even functions of an angle t as power series in t². Those whose formula loses digits at small angles by cancellation
-# go by their series up to a larger one; with these many terms, what is left out is below the last place.
-_DIRECT, _CANCELLING, _FAR_CANCELLING = 1e-3, 0.0625, 1.0  # the t² below which the series is taken
+# Even functions of an angle t as power series in t². Formulas that lose digits by cancellation at small angles use
+# their series up to larger angles; with this many terms, the truncation error is below the last place.
+_DIRECT, _CANCELLING, _FAR_CANCELLING = 1e-3, 0.0625, 1.0  # the t² below which the series is used
 _COS_HALF = [(-1) ** k / (4**k * factorial(2 * k)) for k in range(6)]  # cos(t/2)
 _SIN_HALF_OVER = [(-1) ** k / (2 * 4**k * factorial(2 * k + 1)) for k in range(6)]  # sin(t/2) / t
 _VERSINE_OVER = [(-1) ** k / factorial(2 * k + 2) for k in range(6)]  # (1 − cos t) / t²
@@ -202,13 +206,10 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 _COTANGENT_DEFECT_OVER = [abs(b) / factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]  # (1 − ½ t cot ½t) / t²
 _COTANGENT_DEFECT_SLOPE = [k * c for k, c in enumerate(_COTANGENT_DEFECT_OVER)][1:]  # its derivative by t²
 _ARCSIN_OVER = [2 * factorial(2 * k) / (4**k * factorial(k) ** 2 * (2 * k + 1)) for k in range(7)]  # 2 asin(s) / s
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617 / 510, 43867 / 798, -174611 / 330)
-_SERIES = [abs(b) / factorial(2 * k + 2) for k, b in enumerate(_BERNOULLI)]
-_SMALL = 1.0  # the t² below which the series is taken: its formula cancels, and 10 terms leave less than the last place
 
 
 def _even(square: Any, function: Callable[[Any], Any], series: Sequence[float], below: float = _DIRECT) -> Any:
-    """function(√square), or its power series in the square where that is small: smooth, with all derivatives."""
+    """function(√square), or its power series in the square where that is small, so that all derivatives exist."""
     small = square < below
     root = np.sqrt(np.where(small, 1.0, square))  # never the root of zero, whose derivative is infinite
     return np.where(small, _power_series(series, square), function(root))

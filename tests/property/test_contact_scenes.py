@@ -30,7 +30,7 @@ from coupler.contact.formulations import (
 )
 from coupler.contact.joint_rows import joint_rows
 from coupler.contact.pairs import Pair, pairs_of
-from coupler.contact.passing_rounds import may_pass
+from coupler.contact.passing import can_pass
 from coupler.contact.residuals import reached
 from coupler.contact.scene import ContactScene, Layout, limited_joints
 from coupler.contact.solvers import SOLVERS
@@ -82,12 +82,13 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """What a step leads to: the next state, the impulses of the problem in NumPy, and the residual that was stated."""
+    """What a step leads to: the next state, the impulses of the problem in NumPy, and what was stated of both."""
 
     q: np.ndarray
     v: np.ndarray
     impulses: np.ndarray
     residual: float
+    jammed: float = 0.0
 
 
 # Scenes
@@ -188,7 +189,8 @@ def compiled(case: Case) -> Iterator[Step]:
             kind = robot.tree.links[link].kind
             sides += [max(impulse, 0.0)] * bool(np.isfinite(kind.lower[j]))
             sides += [max(-impulse, 0.0)] * bool(np.isfinite(kind.upper[j]))
-        yield Step(found["q"], found["v"], np.concatenate([contacts, sides, rubbing]), float(found["residual"][0]))
+        told = (float(found[name][0]) for name in ("residual", "jammed"))
+        yield Step(found["q"], found["v"], np.concatenate([contacts, sides, rubbing]), *told)
         state = after[: layout.state]
 
 
@@ -251,7 +253,7 @@ def laws_of(case: Case, q: np.ndarray, v: np.ndarray, pressed: np.ndarray | None
     robot = case.robot
     problem, found = traditional_problem(robot, q, v, case.tau, H, case.pairs)
     rows = np.vstack([contact_rows(robot, q, found), joint_rows(robot, q, H).rows])
-    if not any(map(may_pass, found)):
+    if not any(can_pass(touch.pair) for touch in found):
         return Laws(problem, found, rows)
     met = contact_impulses(robot, q, v, case.tau, H, case.pairs, start=pressed, tolerance=TOLERANCE)
     b, n = problem.b.copy(), 3 * len(found)
@@ -446,8 +448,11 @@ def limit_in_the_ground() -> Case:
     return built(b, {"slide": 0.06})
 
 
-@pytest.mark.parametrize("make", [walls, limits_that_exclude_each_other, limit_in_the_ground])
-def test_what_is_kinematically_impossible_is_said_to_be_so(make: Callable[[], Case]) -> None:
+@pytest.mark.parametrize(
+    ("make", "depth"), [(walls, 0.02), (limits_that_exclude_each_other, 1.0), (limit_in_the_ground, 0.04)]
+)
+def test_what_is_kinematically_impossible_is_said_to_be_so(make: Callable[[], Case], depth: float) -> None:
+    """Solvers of problems find none, and prove it; a step leaves overlaps as they are, and tells how deep they are."""
     case = make()
     problem, _ = traditional_problem(case.robot, case.q, case.v, case.tau, H, case.pairs)
     for method in SOLVERS:
@@ -455,8 +460,9 @@ def test_what_is_kinematically_impossible_is_said_to_be_so(make: Callable[[], Ca
         assert solution.status is Status.INFEASIBLE
         assert np.isfinite(solution.impulses).all()
         assert solution.residual > 1.0
-    step = next(compiled(case))  # finite
-    assert step.residual > 1.0
+    step = next(compiled(case))
+    assert step.residual <= 1e-8 and step.jammed == pytest.approx(depth)
+    np.testing.assert_allclose(step.q, case.q, atol=1e-9)
 
 
 @pytest.mark.parametrize("method", SOLVERS)

@@ -16,7 +16,8 @@ M, N = 15, 27
 def _small_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that small systems are computed by rows, too."""
     monkeypatch.setattr("coupler.rows.LONG", 300)
-    monkeypatch.setattr("coupler.linear.LONG", 300)
+    for module in ("factors", "reflections"):
+        monkeypatch.setattr(f"coupler.linear.{module}.LONG", 300)
 
 
 def program(sparse: np.ndarray):

@@ -1,18 +1,25 @@
 """Forward dynamics by the cluster-based articulated-body algorithm, C-ABA [001, §VII, Algorithm 1].
 
-The page below is the paper's, with its symbols and the numbers of its lines. Index λ is for the output bodies of a
-cluster, those of other clusters that carry it. Of a robot without loops every cluster is a single body, and the page is
-Featherstone's ABA (FDab in spatial_v2). Where the code departs from the paper, the numbers are the same:
+λ stands for the output bodies of a cluster: the bodies of other clusters that carry it. The three passes are
 
-- X, S, v and c (lines 4-19) are properties of a body, computed where they are first asked for: see passes/body.py, and
-  passes/loops.py for G and g (line 11). Forward pass #1 only stores what later passes need again.
-- p = pᴬ + Iᴬ c stands for pᴬ. Since a' = X a_λ + c (line 40) and c is known, c is taken into account at once:
-  pᴬ + Iᵃ c + U D⁻¹ (τ − Sᵀ pᴬ) = p + U D⁻¹ (τ − Sᵀ p), and line 41 becomes ÿ = D⁻¹ (τ − Sᵀ p − Uᵀ X a_λ).
-- y₀ = D⁻¹ (τ − Sᵀ p) and Y = D⁻¹ Uᵀ X are stored instead of u, D and U, so that line 41 is one product: ÿ = y₀ − Y a_λ.
-- A cluster on the ground knows a_λ = −a_g (line 38), and finds its ÿ in the backward pass already.
-- τ has springs, dampers and armatures of joints in it.
+    v = X v_λ + S ẏ,    c = Ṡ ẏ,    pᴬ = v ×* I v              forward pass #1     lines 13-21
+    U = Iᴬ S,    D = Sᵀ U,    u = τ − Sᵀ pᴬ                     backward pass       lines 26-28
+    Iᵃ = Iᴬ − U D⁻¹ Uᵀ,    pᵃ = pᴬ + Iᵃ c + U D⁻¹ u                                 lines 30, 31
+    Iᴬ_λ += Xᵀ Iᵃ X,    pᴬ_λ += Xᵀ pᵃ                                               lines 32, 33
+    a′ = X a_λ + c,    ÿ = D⁻¹ (u − Uᵀ a′),    a = a′ + S ÿ     forward pass #2     lines 40-42
 
-articulated.py has U, D, Iᵃ and pᵃ of a cluster; how they are computed there depends on how many bodies it has.
+In a robot without loops every cluster is a single body, and this is Featherstone's ABA (FDab in spatial_v2). The code
+computes the same numbers, but with less work and less memory:
+
+- X, S, v, c and pᴬ (lines 4-21) are properties of a body, computed where they are first needed: see passes/body.py, and
+  passes/loops.py for G and g (line 11). Forward pass #1 only stores what later passes load.
+- p = pᴬ + Iᴬ c takes the place of pᴬ. As c is known, it can be accounted for at once: with u = τ − Sᵀ p, line 31
+  becomes pᵃ = p + U D⁻¹ u and line 41 becomes ÿ = D⁻¹ (u − Uᵀ X a_λ).
+- The backward pass stores y₀ = D⁻¹ u and Y = D⁻¹ Uᵀ X instead of u, D and U, so that line 41 is ÿ = y₀ − Y a_λ.
+- A cluster on the ground knows a_λ = −a_g (line 38), so the backward pass already computes its ÿ.
+- τ includes the springs, dampers and armatures of joints.
+
+articulated.py computes U, D, Iᵃ and pᵃ, in the way that is cheapest for the size of a cluster.
 """
 
 from __future__ import annotations
@@ -49,14 +56,14 @@ class BodyMemory(Record):
 
 
 class ResponseMemory(ClusterRecord):
-    """What a cluster that is not on the ground remembers for forward pass #2: y₀ and Y; see the module's text."""
+    """What a cluster above the ground remembers for forward pass #2: y₀ and Y; see the module's text."""
 
     y0 = entry(lambda shape: None if shape.on_ground else shape.freedoms)
     Y = entry(lambda shape: None if shape.on_ground else (shape.freedoms, 6 * len(shape.grounded)))
 
 
 class ClusterMemory(ResponseMemory):
-    """The same, and the cluster's forces τ and accelerations ÿ, which are input and output of the program."""
+    """The same, with a cluster's parts of the input τ and of the output ÿ."""
 
     tau, a = Coordinate(), Coordinate()
 
@@ -65,25 +72,16 @@ Node = Visit[BodyMemory, ClusterMemory]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
-    """The program a(q, v, tau) of a robot: accelerations of its independent joints, from their forces.
+    """The program (q, v, tau) → a: accelerations of a robot's independent joints, from their forces.
 
     Args:
-        external: whether there are forces on its bodies, too, as a further input `f_ext`.
+        external: whether forces on bodies are a further input, `f_ext`.
     """
     loaded = external or bool(robot.elements)
-    sweep = Sweep(
-        robot,
-        "forward_dynamics",
-        body=BodyMemory,
-        cluster=ClusterMemory,
-        paired=True,
-        loaded=loaded,
-        oriented=pulled_links(robot),
-    )
+    sweep = Sweep(robot, "forward_dynamics", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=())
     sweep.inputs("q", "v", "tau")
     sweep.output("a")
-    if loaded:
-        add_loads(sweep, external)
+    add_loads(sweep, external)
     sweep.outward(outward, carriers=True)
     sweep.inward(inward)
     sweep.outward(accelerate)
@@ -98,15 +96,14 @@ def outward(cluster: Node) -> None:
     cluster.remember()
     for body in cluster.carriers:
         body.memory.v = body.v  # line 13: v = X v_λ + S ẏ
-    for _, _, pair in cluster.pairs:  # a cluster further out couples two bodies of this one, from nothing
-        pair.IA = np.zeros((6, 6))
+    begin_pairs(cluster)
 
 
 def inward(cluster: Node) -> Cholesky:
-    """Backward pass: articulated inertias and bias forces, added to those of the output bodies. [lines 24-35]
+    """Backward pass: articulated inertias and bias forces, passed on to the output bodies. [lines 24-35]
 
     Returns:
-        D, factorised, for algorithms that go on with it.
+        D, factorised, for algorithms that need it again.
     """
     cluster.report_gap()
     memory, IA = cluster.memory, articulated(cluster, bias_forces(cluster))
@@ -128,8 +125,8 @@ def accelerate(cluster: Node) -> None:
     if cluster.grounded:
         ydd = memory.a
     else:
-        a_parents = [output.memory.a for output in cluster.outputs]
-        ydd = memory.a = memory.y0 - response(cluster, memory.Y, a_parents)  # line 41: ÿ = D⁻¹ (u − Uᵀ X a_λ)
+        a_outputs = [output.memory.a for output in cluster.outputs]
+        ydd = memory.a = memory.y0 - response(cluster, memory.Y, a_outputs)  # line 41: ÿ = D⁻¹ (u − Uᵀ X a_λ)
     for body in cluster.carriers:
         body.memory.a = body.Xo @ body.output.a + body.c + across_joints(body, ydd)  # lines 40, 42: a = X a_λ + c + S ÿ
 
@@ -137,14 +134,15 @@ def accelerate(cluster: Node) -> None:
 # Beneath it
 
 
+def begin_pairs(cluster: Visit[Any, Any]) -> None:
+    """Clears the block of Iᴬ that two bodies of a cluster share if a third cluster hangs on both of them."""
+    for _, _, pair in cluster.pairs:
+        pair.IA = np.zeros((6, 6))
+
+
 def bias_forces(cluster: Visit[Any, Any]) -> dict[Any, Any]:
-    """p = pᴬ + Iᴬ c of each body, where Iᴬ may couple two bodies of a cluster on which a third cluster hangs."""
+    """p = pᴬ + Iᴬ c of each body, with the blocks of Iᴬ that two bodies share."""
     p = {body: body.pA + inertia_times(body, body.c) for body in cluster.bodies}
     for one, other, pair in cluster.pairs:
         p[one], p[other] = p[one] + pair.IA @ other.c, p[other] + pair.IA.T @ one.c
     return p
-
-
-def pulled_links(robot: Robot) -> set[int]:
-    """The links that springs between points pull at, so that their angles matter even where they are symmetric."""
-    return {robot.tree.place[body][0] for spring in robot.elements for body in (spring.first, spring.second)}

@@ -1,7 +1,7 @@
 """Accelerations and inverse operational-space inertia from one set of articulated inertias [001, §VII, §VIII].
 
-C-EFPA needs the articulated inertias that C-ABA finds. A step with contacts needs both [002, §3.2]: velocities,
-articulated inertias and bias forces are computed once, and forces at frames are propagated along their own ways only.
+C-EFPA needs the articulated inertias that C-ABA computes, and a step with contacts needs both algorithms [002, §3.2].
+Here, velocities, articulated inertias and bias forces are computed once.
 """
 
 from __future__ import annotations
@@ -16,36 +16,27 @@ from coupler.spatial import Transform
 
 
 class BodyMemory(aba.BodyMemory, PathBody):
-    """What C-ABA remembers, and the force and acceleration by unit of force at a frame."""
+    """What C-ABA remembers, and the force and acceleration per unit force at a frame."""
 
 
 class ClusterMemory(aba.ClusterMemory, PathCluster):
-    """What C-ABA remembers, D⁻¹, and the answer of its joints."""
+    """What C-ABA remembers, D⁻¹, and the accelerations of joints per unit force at a frame."""
 
     Dinv = entry(lambda shape: symmetric(shape.freedoms))
 
 
 def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
-    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
+    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and the inverse inertia of frames.
 
     Args:
-        frames: for each its link, and the transform from the link's frame to it.
+        frames: for each frame the number of its link, and the transform from the link's frame to the frame.
     """
     links, loaded = {link for link, _ in frames}, bool(robot.elements)
-    sweep = Sweep(
-        robot,
-        "dynamics_and_osim",
-        body=BodyMemory,
-        cluster=ClusterMemory,
-        paired=True,
-        loaded=loaded,
-        oriented=aba.pulled_links(robot) | links,
-    )
+    sweep = Sweep(robot, "dynamics_and_osim", body=BodyMemory, cluster=ClusterMemory, loaded=loaded, oriented=links)
     sweep.inputs("q", "v", "tau")
     sweep.output("a")
     omega = sweep.result("omega", (6 * len(frames)) ** 2)
-    if loaded:
-        add_loads(sweep, False)
+    add_loads(sweep, external=False)
     sweep.outward(aba.outward, carriers=True)
     sweep.inward(inward if frames else aba.inward)
     paths = Paths(sweep, frames)
@@ -57,6 +48,6 @@ def dynamics_and_osim_program(robot: Robot, frames: Sequence[tuple[int, Transfor
 
 
 def inward(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
-    """The backward pass of C-ABA, which keeps D⁻¹ for forces at frames."""
+    """The backward pass of C-ABA, which also stores D⁻¹ for forces at frames."""
     D = aba.inward(cluster)
     cluster.memory.Dinv = D.inverse()

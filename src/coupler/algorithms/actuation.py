@@ -1,8 +1,8 @@
-"""Between independent joints and actuators: u = Σ gear q, u̇ = A v, ü = A a + Ȧ v, and τ = Aᵀ f. [003, §II]
+"""From independent joints to actuators, and forces back: u = Σ gear q, u̇ = A v, ü = A a + Ȧ v, τ = Aᵀ f. [003, §II]
 
-A = R G, where R has the gears and G the velocities of all joints by those of independent ones: an actuator may act on
-any joints of the tree. Each of its joints, a term, is looked at in its own cluster. inverse_actuation.py has the way
-back.
+A = R G, where R has the gears and G maps independent velocities to those of all joints: an actuator may act on any
+joints of the tree. Each joint that it acts on is a term of it, visited in its cluster. inverse_actuation.py solves for
+the inverse maps.
 """
 
 from __future__ import annotations
@@ -37,88 +37,89 @@ class Moving(ClusterRecord):
 Node = Visit[Record, Moving]
 
 
-def _begun(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
-    """A program whose clusters know their positions, and velocities where v is among the vectors."""
+def _sweep(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
+    """A program with the input q and further ones."""
     sweep = Sweep(robot, name, cluster=Moving)
     sweep.inputs("q", *vectors)
     return sweep
-
-
-def _told(
-    sweep: Sweep[Record, Moving],
-    name: str,
-    function: Callable[[Node, int, int], None],
-    begin: Callable[[Node], None] | None = None,
-) -> Any:
-    """The program whose result is a sum over terms, of each actuator."""
-    sweep.outward(begin or _begin)
-    told = cleared(sweep, sweep.result(name, len(sweep.robot.actuators)))
-    visit_terms(sweep, function, {"told": told})
-    return sweep.build()
 
 
 def _locate(cluster: Node) -> None:
     cluster.report_gap(moving=False)
 
 
-def _begin(cluster: Node) -> None:
+def begin(cluster: Visit[Any, Any]) -> None:
+    """The first pass: stores what the visits of terms load again."""
     cluster.report_gap()
     cluster.remember()
 
 
+def _sum_over_terms(
+    sweep: Sweep[Record, Moving],
+    name: str,
+    function: Callable[[Node, int, int], None],
+    first: Callable[[Node], None] = begin,
+) -> Any:
+    """The program whose result is, for each actuator, a sum over its terms."""
+    sweep.outward(first)
+    totals = cleared(sweep, sweep.result(name, len(sweep.robot.actuators)))
+    visit_terms(sweep, function, {"total": totals})
+    return sweep.build()
+
+
 def actuator_positions_program(robot: Robot) -> Any:
-    """The program q → u, of all actuators."""
-    return _told(_begun(robot, "actuator_positions"), "u", _position, _locate)
+    """The program q → u of all actuators."""
+    return _sum_over_terms(_sweep(robot, "actuator_positions"), "u", _position, _locate)
 
 
 def _position(cluster: Node, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
-    term.told = term.told + term.gear * position_of(cluster, i, j)
+    term.total = term.total + term.gear * position_of(cluster, i, j)
 
 
 def actuator_velocities_program(robot: Robot) -> Any:
     """The program (q, v) → u̇ = A v."""
-    return _told(_begun(robot, "actuator_velocities", "v"), "u_rate", _velocity)
+    return _sum_over_terms(_sweep(robot, "actuator_velocities", "v"), "u_rate", _velocity)
 
 
 def _velocity(cluster: Node, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
-    term.told = term.told + term.gear * (row_of(cluster, i, j) @ cluster.v)
+    term.total = term.total + term.gear * (row_of(cluster, i, j) @ cluster.v)
 
 
 def actuator_accelerations_program(robot: Robot) -> Any:
     """The program (q, v, a) → ü = A a + Ȧ v."""
-    return _told(_begun(robot, "actuator_accelerations", "v", "a"), "u_rate2", _acceleration)
+    return _sum_over_terms(_sweep(robot, "actuator_accelerations", "v", "a"), "u_rate2", _acceleration)
 
 
 def _acceleration(cluster: Node, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
-    own = row_of(cluster, i, j) @ cluster.memory.a + cluster.g[cluster.shape.starts[i] + j]
-    term.told = term.told + term.gear * own
+    wd = row_of(cluster, i, j) @ cluster.memory.a + cluster.g[cluster.shape.starts[i] + j]  # an entry of G ÿ + g
+    term.total = term.total + term.gear * wd
 
 
 def actuator_jacobian_program(robot: Robot) -> Any:
     """The program q → A, actuators × nv."""
-    sweep = _begun(robot, "actuator_jacobian")
+    sweep = _sweep(robot, "actuator_jacobian")
     A = cleared(sweep, sweep.result("A", len(robot.actuators) * robot.nv))
     write_jacobian(sweep, A, lambda actuator, entry: actuator * robot.nv + entry)
     return sweep.build()
 
 
 def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], int]) -> None:
-    """Writes the steps to entries of A that are not zero.
+    """Writes the steps that compute the entries of A that are not zero.
 
     Args:
         sweep: the program.
         A: a vector of zeros, to which entries are added.
-        place: where in A the entry of an actuator and an independent velocity is.
+        place: gives the place in A of the entry for an actuator and an independent velocity.
     """
-    sweep.outward(_begin)
+    sweep.outward(begin)
     write_rows(sweep, A, place)
 
 
 def write_rows(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], int]) -> None:
-    """Writes the same, once clusters know where they are."""
+    """Writes the same steps without the first pass, after which clusters have stored what follows from positions."""
     robot, starts = sweep.robot, sweep.robot.tree.v_start
 
     def provide(windows: ClusterWindows, shape: Shape, rows: list[TermRow]) -> None:
@@ -143,7 +144,7 @@ def _row(cluster: Node, i: int, j: int) -> None:
 
 def generalized_forces_program(robot: Robot) -> Any:
     """The program (q, forces) → τ = Aᵀ f."""
-    sweep = _begun(robot, "generalized_forces")
+    sweep = _sweep(robot, "generalized_forces")
     forces = sweep.builder.input("forces", len(robot.actuators))
     sweep.output("tau")
     sweep.outward(_begin_forces)
@@ -152,7 +153,7 @@ def generalized_forces_program(robot: Robot) -> Any:
 
 
 def _begin_forces(cluster: Node) -> None:
-    _begin(cluster)
+    begin(cluster)
     cluster.memory.tau = np.zeros(cluster.shape.freedoms)
 
 

@@ -1,11 +1,6 @@
-"""Clusters put together two by two: where the handle equations of pieces are kept while a robot is assembled.
+"""Where the handle equations of pieces are stored while a robot is assembled; see dca.py for the equations.
 
-With the acceleration a of its base and forces f at its handles given, a piece (see pieces.py) answers with the force on
-its base and the accelerations of its handles,
-
-    F = M a + p − Σ Φᵢᵀ fᵢ,    aᵢ = Φᵢ a + Σ Ωᵢⱼ fⱼ + bᵢ,
-
-which are the handle equations of [002, eq. 16] solved for what the neighbours of a piece need.
+F = M a + p − Σ Φᵢᵀ fᵢ,    aᵢ = Φᵢ a + Σ Ωᵢⱼ fⱼ + bᵢ    [002, eq. 16]
 """
 
 from __future__ import annotations
@@ -37,17 +32,17 @@ from coupler.spatial import Transform
 
 
 class PieceBody(Record):
-    """What a body remembers: of its own motion, and of the piece that its cluster is."""
+    """What a body remembers: its motion, and its part of the handle equations of its cluster as a piece."""
 
     v, a, f = entry(6), entry(6), entry(6)
     Phi, b = provided(), provided()  # its acceleration as a handle
-    Z = provided()  # freedoms × 6: what a force on it does at the joints of its cluster
-    M, p = provided(), provided()  # what the piece weighs that it has taken in
-    E_base, r_base, s_base = provided(), provided(), provided()  # its motion against the base: transform, velocity
+    Z = provided()  # freedoms × 6: accelerations of the cluster's joints per unit force on the body
+    M, p = provided(), provided()  # inertia and bias force of the piece that the body has taken in
+    E_base, r_base, s_base = provided(), provided(), provided()  # transform from the base, and velocity relative to it
 
 
 class PieceCluster(ClusterRecord):
-    """What a cluster remembers as a piece: joints answer by ÿ = y₀ − Y a + Σ Z f."""
+    """What a cluster remembers as a piece, with joint accelerations ÿ = y₀ − Y a + Σ Z f."""
 
     tau, a = Coordinate(), Coordinate()
     M, p, y0, Y = provided(), provided(), provided(), provided()
@@ -55,7 +50,7 @@ class PieceCluster(ClusterRecord):
 
 
 def pair_number(one: int, other: int) -> int:
-    """A number for two bodies of a cluster, the lower first."""
+    """The number of a pair of bodies of a cluster, the lower one first."""
     return other * (other + 1) // 2 + one
 
 
@@ -68,7 +63,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
     """
 
     def __init__(self, robot: Robot, name: str, touched: Iterable[int], **options: Any) -> None:
-        """Args: a robot, a name, the links whose accelerations by forces are asked for, and what a sweep takes."""
+        """Args: a robot, the program's name, the links that are handles of the whole robot, and options of `Sweep`."""
         super().__init__(robot, name, body=PieceBody, cluster=PieceCluster, **options)
         self.whole = divided(robot, touched)
         self.pieces = self.whole.pieces() if len(robot.cluster_tree.clusters) > 1 else []
@@ -85,11 +80,11 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         self._gaps = self._gap_store()
         schedule = Schedule(self.builder)
         schedule.call(_at_rest, np.array(robot.gravity), out=[*(self._ground.place(x) for x in "va")])
-        schedule.call(_no_coupling, out=self._Omega.place("zero"))
+        schedule.clear(self._Omega.place("zero"))
         schedule.run()
 
     def _make_room(self, piece: Piece) -> None:
-        if piece.at is None and not piece.cluster:  # side by side they do not feel each other
+        if piece.at is None and not piece.cluster:  # pieces side by side are not coupled
             one, two = piece.parts
             self._coupled[piece] = self._coupled[one] | self._coupled[two]
             self._coupled[piece] |= {(h, g): "zero" for h in one.handles for g in two.handles}
@@ -120,7 +115,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
             self._N.add(piece, (6, 6))
 
     def ports(self, piece: Piece) -> dict[int, int]:
-        """The bodies of a piece's cluster that are handles or carry pieces that are taken in: numbers and links."""
+        """The bodies of a piece's cluster that are handles, or carry pieces that were taken in: numbers and links."""
         wanted = {*piece.handles, *piece.hung}
         return {i: link for i, link in enumerate(self.instances[piece.cluster].links) if link in wanted}
 
@@ -139,24 +134,24 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         return self._b.place(self._way(piece, link))
 
     def _way(self, piece: Piece, link: int) -> Any:
-        """The key of Φ and b; of pieces side by side, that of the one that has the link."""
+        """The key of Φ and b; for pieces side by side, the key of the piece that has the link."""
         while (piece, link) not in self._Phi.starts:
             piece = next(part for part in piece.parts if link in part.handles)
         return piece, link
 
     def N(self, piece: Piece) -> Place:
-        """What is remembered of a joint between two pieces."""
+        """(1 + Ω_mm M₂)⁻¹ of the handle m at which a piece's two parts are joined."""
         return self._N.place(piece)
 
     def Omega(self, piece: Piece, one: int, other: int) -> Place:
-        """The acceleration of one link by forces on another."""
+        """The acceleration of one link per unit force on another."""
         keys = self._coupled[piece]
         if (one, other) in keys:
             return self._Omega.place(keys[one, other])
         return self._Omega.place(keys[other, one]).transposed()
 
     def X(self, piece: Piece, link: int) -> list[Place]:
-        """The motion of a link against the piece's base: E and r of the transform, and the velocity s."""
+        """The motion of a link relative to the piece's base: E and r of the transform, and the velocity s."""
         return [self._X.place((*self._moved[piece][link], name)) for name in "Ers"]
 
     def of_link(self, name: str, link: int) -> Place:
@@ -166,7 +161,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
     # Passes
 
     def visit_piece(self, schedule: Schedule, function: Callable[..., None], piece: Piece) -> None:
-        """Adds a row: a function of a piece's cluster, the numbers of its ports, and of those with a piece taken in."""
+        """Adds a row: a function of a piece's cluster, its ports, and those ports that have taken a piece in."""
         ports = self.ports(piece)
         key = tuple((i, link in piece.taken, link in piece.open) for i, link in ports.items())
         taken = [i for i, link in ports.items() if link in piece.taken]
@@ -176,10 +171,10 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         first, ports = pieces[0], [self.ports(piece) for piece in pieces]
         windows.cluster |= {"M": self._M.at(pieces), "p": self._p.at(pieces)}
         windows.cluster |= {name: self._y.at([(piece, name) for piece in pieces]) for name in ("y0", "Y")}
-        if self._gaps is not None and shape.can_be_invalid:  # each its own gap, so that none waits for the others
-            windows.cluster["gap"] = self._gaps.at([("own", piece.cluster) for piece in pieces])
+        if self._gaps is not None and shape.can_be_invalid:  # one gap each, so that no cluster waits for another
+            windows.cluster["gap"] = self._gaps.at([("cluster", piece.cluster) for piece in pieces])
         for i, link in ports[0].items():
-            rows = [(piece, own[i]) for piece, own in zip(pieces, ports, strict=True)]
+            rows = [(piece, links[i]) for piece, links in zip(pieces, ports, strict=True)]
             body = windows.bodies[i]
             body |= {"Phi": self._Phi.at(rows), "b": self._b.at(rows)}
             body["Z"] = self._y.at([(piece, "Z", port) for piece, port in rows])
@@ -192,13 +187,13 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
                     body[f"{name}_base"] = self._X.at(keys)
             for j in ports[0]:
                 if i <= j:
-                    pairs = [(piece, own[i], own[j]) for piece, own in zip(pieces, ports, strict=True)]
+                    pairs = [(piece, links[i], links[j]) for piece, links in zip(pieces, ports, strict=True)]
                     windows.cluster[numbered("Omega", pair_number(i, j))] = self._Omega.at(pairs)
 
     # Results
 
     def write_omega(self, name: str, frames: Sequence[tuple[int, Transform]]) -> None:
-        """Adds the output J H⁻¹ Jᵀ, 6 rows and columns for each frame: Ω of the whole robot, moved to the frames."""
+        """Adds the output J H⁻¹ Jᵀ, 6 rows and columns for each frame: Ω of the whole robot, seen from the frames."""
         size = 6 * len(frames)
         result, schedule = self.result(name, size**2), self.schedule()
         for e, (one, X_one) in enumerate(frames):
@@ -212,7 +207,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         schedule.run()
 
     def _gap_store(self) -> Any:
-        """A place for the gap of each cluster that has one, behind those of a binary tree over them."""
+        """Places for the gaps of clusters, the leaves of a binary tree, after those of its inner nodes."""
         checked = [k for shape, clusters in self.shapes if shape.can_be_invalid for k in clusters]
         if not checked:
             return None
@@ -220,36 +215,32 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         for i in range(1, len(checked)):
             gaps.add(i, ())
         for k in checked:
-            gaps.add(("own", k), ())
+            gaps.add(("cluster", k), ())
         schedule = Schedule(self.builder)
         for key in gaps.starts:
-            schedule.call(_nothing, out=gaps.place(key))
+            schedule.clear(gaps.place(key))
         schedule.run()
         return gaps
 
     def build(self) -> Any:
-        """The program; the largest gap is found two by two."""
+        """The program. The largest gap is found along a binary tree, in logarithmic depth."""
         if self._gaps is not None and self.gap is not None:
             n = len(self._checked)
-            node = [*range(1, n), *(("own", k) for k in self._checked)]  # of a binary heap, from 1 on
+            node = [*range(1, n), *(("cluster", k) for k in self._checked)]  # of a binary heap, from 1 on
             schedule = self.schedule()
             for i in range(n - 1, 0, -1):
                 pair = [self._gaps.place(node[2 * i - 1 + j]) for j in (0, 1)]
                 schedule.call(np.maximum, *pair, out=self._gaps.place(i))
             schedule.run()
             schedule = self.schedule()
-            schedule.call(_same, self._gaps.place(node[0]), out=Place.whole(self.gap, ()))
+            schedule.copy(self._gaps.place(node[0]), out=Place.whole(self.gap, ()))
             schedule.run()
         return super().build()
 
 
 def _at_rest(gravity: Any) -> Any:
-    """Velocity and acceleration of the ground, which does not move, but falls upwards. [001, §VI-A]"""
+    """Velocity and acceleration of the ground: zero, and −a_g in place of gravity. [001, §VI-A]"""
     return np.zeros(6), np.concatenate([np.zeros(3), -gravity])
-
-
-def _no_coupling() -> Any:
-    return np.zeros((6, 6))
 
 
 def _seen_from_frames(Omega: Any, X_one: Any, X_other: Any) -> Any:
@@ -259,11 +250,3 @@ def _seen_from_frames(Omega: Any, X_one: Any, X_other: Any) -> Any:
 
 def _unmoved() -> Any:
     return [np.zeros(6)] * 6
-
-
-def _nothing() -> Any:
-    return np.array(0.0)
-
-
-def _same(x: Any) -> Any:
-    return x

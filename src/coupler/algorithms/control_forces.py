@@ -1,7 +1,7 @@
-"""The forces of actuators in a state, under given controls: of motors, servos and dampers, within their limits.
+"""The forces of actuators (motors, servos, dampers) in a state under given controls, within their limits.
 
-A step of a simulation takes dampers and springs as they are later in the step, so that no gain is too large for it:
-contact/step/drives.py. As steps become shorter, its forces become these.
+A simulation step evaluates springs and dampers later in the step, implicitly, so that no gain is too large for it: see
+contact/step/drives.py. As the step size goes to zero, its forces become these.
 """
 
 from __future__ import annotations
@@ -11,14 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.actuation import begin
 from coupler.model import Robot
 from coupler.model.actuator_limits import shared_limits
 from coupler.passes import (
     ClusterRecord,
-    Record,
     Sweep,
     TermRecord,
-    Visit,
     cleared,
     position_of,
     provided,
@@ -28,11 +27,9 @@ from coupler.passes import (
     visit_terms,
 )
 
-Node = Visit[Record, ClusterRecord]
-
 
 class MovingTerm(TermRecord):
-    """What a cluster sees of one term of an actuator: sums over terms."""
+    """What a cluster sees of one term of an actuator: the actuator's position and speed, which are sums over terms."""
 
     position, speed = provided(), provided()
 
@@ -44,63 +41,64 @@ def control_forces_program(robot: Robot) -> Any:
     controls, rates = (sweep.builder.input(name, count) for name in ("motors", "rates"))
     sums = {name: cleared(sweep, sweep.scratch(name, count)) for name in ("position", "speed")}
     force = sweep.result("forces", count)
-    sweep.outward(_begin)
+    sweep.outward(begin)
     visit_terms(sweep, moving(lambda cluster: cluster.v), sums)
     visit_actuators(sweep, controlling(), {**sums, "control": controls, "rate": rates, "force": force})
     share_limits(sweep, shared_limits(robot, robot.actuators), force)
     return sweep.build()
 
 
-def _begin(cluster: Node) -> None:
-    cluster.report_gap()
-    cluster.remember()
-
-
 def moving(velocity: Callable[[Any], Any]) -> Callable[[Any, int, int], None]:
-    """The function of a term that adds to an actuator's position u and velocity u̇, from the velocities of clusters."""
+    """A function for `visit_terms` that adds to an actuator's position u and velocity u̇.
 
-    def sum_up(cluster: Any, i: int, j: int) -> None:
+    Args:
+        velocity: gives the independent velocities of a cluster.
+    """
+
+    def add_motion(cluster: Any, i: int, j: int) -> None:
         term = MovingTerm(cluster.views.cluster)
         term.position = term.position + term.gear * position_of(cluster, i, j)
         term.speed = term.speed + term.gear * (row_of(cluster, i, j) @ velocity(cluster))
 
-    return sum_up
+    return add_motion
 
 
 def controlling(*, at_any_speed: bool = False) -> Callable[[str], Callable[[Any], None]]:
-    """By kind, the function of an actuator that gives its force; `Actuator` has the law.
+    """For `visit_actuators`, the functions that compute the force of an actuator of each kind; see `Actuator`.
 
-    It sees `position` u and `speed` u̇, the `control`, of a position servo the `rate` of that, and what
+    They read the actuator's `position` u, `speed` u̇ and `control`, the `rate` of a position servo's control, and what
     `visit_actuators` provides.
 
     Args:
-        at_any_speed: whether the limit of its speed does not count.
+        at_any_speed: whether the speed limit is ignored.
     """
 
     def of_kind(kind: str) -> Callable[[Any], None]:
-        def control(own: Any) -> None:
-            force = _force(kind, own)
-            own.force = force if at_any_speed else _within_speed(own, force)
+        def control(actuator: Any) -> None:
+            force = _force(kind, actuator)
+            actuator.force = force if at_any_speed else _within_speed(actuator, force)
 
         return control
 
     return of_kind
 
 
-def _force(kind: str, own: Any) -> Any:
-    control = np.minimum(np.maximum(own.control, own.least), own.most)
+def _force(kind: str, actuator: Any) -> Any:
+    control = np.minimum(np.maximum(actuator.control, actuator.least), actuator.most)
     if kind == "motor":
         force = control
     elif kind == "position":
-        force = own.stiffness * (control - own.position) + own.gain * (own.rate - own.speed)
+        force = actuator.stiffness * (control - actuator.position) + actuator.gain * (actuator.rate - actuator.speed)
     elif kind == "velocity":
-        force = own.gain * (control - own.speed)
+        force = actuator.gain * (control - actuator.speed)
     else:
-        force = -own.gain * np.maximum(control, 0.0) * own.speed
-    return np.minimum(np.maximum(force, own.lower), own.upper)
+        force = -actuator.gain * np.maximum(control, 0.0) * actuator.speed
+    return np.minimum(np.maximum(force, actuator.lower), actuator.upper)
 
 
-def _within_speed(own: Any, force: Any) -> Any:
-    """A force that brakes beyond the speed limit, but does not drive."""
-    onwards = ((force > 0.0) & (own.speed > own.fastest)) | ((force < 0.0) & (own.speed < -own.fastest))
-    return np.where(onwards, 0.0, force)
+def _within_speed(actuator: Any, force: Any) -> Any:
+    """The force, but zero if it would accelerate the actuator beyond its speed limit."""
+    driving = ((force > 0.0) & (actuator.speed > actuator.fastest)) | (
+        (force < 0.0) & (actuator.speed < -actuator.fastest)
+    )
+    return np.where(driving, 0.0, force)

@@ -1,13 +1,14 @@
 """The joint-space inertia matrix by the composite-rigid-body algorithm, on clusters.
 
-To find column k of H, let cluster k alone move, by unit of ẏ, and hold all other joints. All that a body of the cluster
-carries then moves with it as one rigid body, the composite Iᶜ. With F = Iᶜ S, the momenta of the cluster's bodies,
+Column k of H: let cluster k move with a unit of ẏ while all other joints are held. Everything that a body of the
+cluster carries then moves with it as one rigid body, of composite inertia Iᶜ. With the momenta F = Iᶜ S,
 
-    Iᶜ_λ += Xᵀ Iᶜ X,    H_kk = Sᵀ F                                       inwards, once for each cluster
-    F := Xᵀ F,          H_jk = S_jᵀ F                                      for each cluster j between k and the ground
+    Iᶜ_λ += Xᵀ Iᶜ X,    H_kk = Sᵀ F      inward, once for each cluster
+    F := Xᵀ F,          H_jk = S_jᵀ F    for each cluster j between k and the ground
 
-Of a robot without loops this is the classic algorithm (HandC in Featherstone's spatial_v2). Clusters that do not carry
-each other have no common entry of H; zeros are not computed.
+where λ stands for the output bodies of a cluster: the bodies of other clusters that carry it. In a robot without loops
+this is the classic algorithm (HandC in Featherstone's spatial_v2). Blocks of clusters that do not carry each other are
+zero and are not computed.
 """
 
 from __future__ import annotations
@@ -34,13 +35,13 @@ from coupler.spatial import RigidInertia, Transform, mirrored
 
 
 class PlacedBody(ClimbingBody):
-    """What a body that carries other clusters remembers: the transform X = (E, r) from its output body, S and F."""
+    """What a body that carries other clusters remembers: X = (E, r) from its output body, S and F."""
 
     E, r = entry((3, 3)), entry(3)
 
 
 class BodyMemory(PlacedBody):
-    """The same, and Iᶜ of all that it carries: mass, first moments and second moments."""
+    """The same, and Iᶜ of everything that it carries: mass, first and second moments."""
 
     m, h, I = collected(()), collected(3), collected(symmetric(3))  # noqa: E741
 
@@ -49,7 +50,7 @@ Node = Visit[BodyMemory, ClimbingCluster]
 
 
 def mass_matrix_program(robot: Robot) -> Any:
-    """The program q → H of a robot, as its `mass_matrix_entries`; what is left out is zero."""
+    """The program q → H: those entries that `mass_matrix_entries` lists; all others are zero."""
     sweep = Sweep(robot, "mass_matrix", body=BodyMemory, cluster=ClimbingCluster, oriented=())
     sweep.inputs("q")
     climb = Climb(sweep)
@@ -60,7 +61,7 @@ def mass_matrix_program(robot: Robot) -> Any:
 
 
 def mass_matrix_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the entries that the program gives, of each pair of equal ones at least one."""
+    """Rows and columns of the program's entries; of two entries that are equal by symmetry, at least one is there."""
     return CoupledClusters(robot).entries
 
 
@@ -72,7 +73,7 @@ def outward(cluster: Visit[PlacedBody, Any]) -> None:
 
 
 def inward(cluster: Node) -> None:
-    """Composite inertias, added to those of the output bodies; the cluster's block H_kk, and its momenta F."""
+    """Composite inertias, passed on to the output bodies; the cluster's block H_kk, and its momenta F."""
     cluster.report_gap()
     inertia = {body: composite(body) for body in cluster.bodies}
     if cluster.shape.is_large and not cluster.pairs:
@@ -84,28 +85,28 @@ def inward(cluster: Node) -> None:
         if output.grounded:
             continue
         output.memory.F = sum(body.Xo.transform_force(F[body]) for body in output.bodies)
-        moved = [body.seen_by_output(inertia[body]) for body in output.bodies]  # Xᵀ Iᶜ X
-        output.collect(m=sum(x.m for x in moved), h=sum(x.h for x in moved), I=sum(x.I for x in moved))
+        seen = [body.seen_by_output(inertia[body]) for body in output.bodies]  # Xᵀ Iᶜ X
+        output.collect(m=sum(x.m for x in seen), h=sum(x.h for x in seen), I=sum(x.I for x in seen))
 
 
-def _inward_joint_by_joint(cluster: Node, whole: JointByJoint) -> None:
-    """The same for a large cluster: H of its tree is found first, and then projected onto its independent joints."""
-    cluster.memory.H = whole.D
-    for output, momenta in zip(cluster.outputs, whole.W, strict=True):
+def _inward_joint_by_joint(cluster: Node, composites: JointByJoint) -> None:
+    """The same for a large cluster: H of its tree is computed first, and then projected onto its independent joints."""
+    cluster.memory.H = composites.D
+    for output, momenta in zip(cluster.outputs, composites.W, strict=True):
         if not output.grounded:
-            carried = whole.on_output(output)
+            carried = composites.on_output(output)
             output.memory.F = momenta
             output.collect(m=carried.m, h=carried.h, I=carried.I)
 
 
 def composite(body: Body[BodyMemory]) -> RigidInertia:
-    """Iᶜ, a body's own inertia with that of all that it carries."""
+    """Iᶜ: the inertia of a body with everything that it carries."""
     memory = body.memory
     return body.inertia + RigidInertia(memory.m, memory.h, memory.I) if body.carries else body.inertia
 
 
 def momenta_further_in(body: Any, momentum: Any) -> Any:
-    """A step of F towards the ground, through a body that carries the cluster: F := Xᵀ F; gives Sᵀ F, part of H_jk."""
+    """Takes F one step towards the ground, across a body that carries the cluster: F := Xᵀ F. Returns S_jᵀ F."""
     block = body.S.T @ momentum.F
     momentum.F = Transform(body.E, body.r).transform_force(momentum.F)
     return block

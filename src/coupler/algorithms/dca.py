@@ -1,25 +1,27 @@
 """Accelerations and inverse operational-space inertia by divide and conquer, O(log n) in depth [002, §3.3].
 
-A robot is divided into halves, these into halves, and so on down to single clusters; see pieces.py and assembly.py.
-Each piece keeps its handle equations [002, eq. 16], in the form that its neighbours need: with the acceleration a of
-what carries it and forces f at its handles,
+A robot is halved again and again, down to single clusters; see pieces.py and assembly.py. Every piece has handle
+equations [002, eq. 16], solved for what its neighbours need: given the acceleration a of its base, the body that
+carries it, and forces fᵢ at its handles, the force on the base and the accelerations of handles are
 
     F = M a + p − Σ Φᵢᵀ fᵢ,    aᵢ = Φᵢ a + Σ Ωᵢⱼ fⱼ + bᵢ.
 
-M is what the piece weighs for its base, its joints being free, and Ωᵢⱼ the inverse inertia of its handles, its base
-being held. Where a second piece hangs on handle m of a first, a_m = N (Φ_m a + b_m − Ω_mm p₂ + ...) with
-N = (1 + Ω_mm M₂)⁻¹. Both matrices are positive semidefinite, so the inverse exists whatever they are: a body without
-inertia about some axis, a rotor or a locked piece does no harm, unlike in the classical form, which inverts the inertia
-of each body. Contacts are handles as well. When all is assembled, Ω of the whole robot is J H⁻¹ Jᵀ of the contacts;
-taking it apart again gives the accelerations [002, eq. 17]. Velocities come before that, along the same pieces.
+M is the inertia of the piece seen from its base with its joints free, and Ωᵢⱼ the inverse inertia of its handles with
+the base held. If a second piece hangs on handle m of a first,
 
-So the longest chain of operations grows with the logarithm of the number of clusters. There are two exceptions. Springs
-between points need poses, which are computed one after the other. A cluster next to without inertia of its own is put
-together with what hangs on it first; a row of such clusters is a row of steps. A cluster that hangs on several bodies
-is made one with the cluster that carries it [001, Fig. 5]. Where light bodies carry heavy ones, digits are lost with
-the ratio of Ω_mm⁻¹ and M₂, which recursion does not lose.
+    a_m = N (Φ_m a + b_m − Ω_mm p₂ + …),    N = (1 + Ω_mm M₂)⁻¹.
 
-In the functions below, 1 is the piece that carries and 2 the piece that hangs on its handle m; g and h are handles.
+Ω_mm and M₂ are positive semidefinite, so N always exists: a body without inertia about some axis, a rotor or a locked
+piece does no harm, unlike in the classical form, which inverts the inertia of each body. Contacts are handles as well.
+After assembly, Ω of the whole robot is J H⁻¹ Jᵀ of the contacts; disassembly gives accelerations [002, eq. 17].
+
+So the longest chain of operations grows with the logarithm of the number of clusters, with two exceptions. Springs
+between points need poses, which are computed one after the other. And a cluster with almost no inertia of its own is
+first joined with what hangs on it, so that a row of such clusters is a row of steps. A cluster that hangs on several
+bodies is merged with the cluster that carries it [001, Fig. 5]. If light bodies carry heavy ones, digits are lost in
+the ratio of M₂ to Ω_mm⁻¹, which recursive algorithms do not lose.
+
+In the functions below, 1 is the piece that carries, 2 is the piece on its handle m, and g and h are other handles.
 """
 
 from __future__ import annotations
@@ -29,7 +31,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.aba import pulled_links
 from coupler.algorithms.assembly import Assembly, PieceBody, PieceCluster, pair_number
 from coupler.algorithms.pieces import Piece
 from coupler.linear import Cholesky, solve
@@ -42,14 +43,14 @@ Node = Visit[PieceBody, PieceCluster]
 
 
 def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
-    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
+    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and the inverse inertia of frames.
 
     Args:
-        frames: for each its link, and the transform from the link's frame to it.
+        frames: for each frame the number of its link, and the transform from the link's frame to the frame.
     """
     given, robot = robot, on_one_body_each(robot)
     links, loaded = {link for link, _ in frames if link}, bool(robot.elements)
-    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=pulled_links(robot) | links)
+    whole = Assembly(robot, "divide_and_conquer", links, loaded=loaded, oriented=links)
     q = whole.input("q", given.nq)
     whole.inputs("v", "tau")
     if positions := merged_positions_program(given, robot):
@@ -57,7 +58,7 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
         whole.call(positions, q=q, positions=whole.vectors["q"])
     whole.output("a")
     if loaded:
-        add_loads(whole, False)  # which finds velocities, too
+        add_loads(whole, external=False)  # computes velocities, too
     else:
         find_velocities(whole)
     assemble(whole)
@@ -70,7 +71,7 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
 
 
 def find_velocities(whole: Assembly) -> None:
-    """Motions of handles against the bases of pieces, of larger and larger pieces; then velocities, the other way."""
+    """Velocities of handles relative to bases, smaller pieces first; then those of links, larger pieces first."""
     schedule = whole.schedule()
     for piece in whole.pieces:
         if piece.cluster:
@@ -86,7 +87,7 @@ def find_velocities(whole: Assembly) -> None:
 
 
 def handle_motions(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
-    """X and s = S ẏ, the motion of a cluster's handles against its base. See `cluster_equations` for the arguments."""
+    """X and s = S ẏ: poses and velocities of a cluster's handles relative to its base; see `cluster_equations`."""
     cluster.remember()
     for body in (cluster.bodies[i] for i in ports):
         if body.carries:
@@ -95,7 +96,7 @@ def handle_motions(cluster: Node, ports: Sequence[int], taken: Sequence[int]) ->
 
 
 def motion_beyond(E2: Any, r2: Any, s2: Any, E1: Any, r1: Any, s1: Any) -> Any:
-    """The motion of a handle of the second piece against the base of the first, E, r and s."""
+    """E, r and s of a handle of the second piece relative to the base of the first."""
     X2 = Transform(E2, r2)
     X = X2 @ Transform(E1, r1)
     return X.E, X.r, X2 @ s1 + s2
@@ -129,14 +130,14 @@ def assemble(whole: Assembly) -> None:
 
 
 def cluster_equations(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
-    """The handle equations of a single cluster, whose joints answer by ÿ = y₀ − Y a + Σ Z f.
+    """The handle equations of a single cluster, with joint accelerations ÿ = y₀ − Y a + Σ Z f.
 
-    This is the backward pass of C-ABA (aba.py) for a cluster on which nothing hangs, p and y₀ included. Its bodies have
-    accelerations X a + c + S ÿ.
+    This is the backward pass of C-ABA (aba.py) for a cluster that carries nothing, with the same p and y₀. Its bodies
+    accelerate with X a + c + S ÿ.
 
     Args:
-        ports: numbers of its bodies that are handles, or on which a piece hangs that was taken in.
-        taken: numbers of the latter; M and p of such a piece are added to the body's own.
+        ports: numbers of its bodies that are handles, or that carry a piece that was taken in.
+        taken: numbers of the latter; M and p of such a piece are added to those of the body.
     """
     cluster.report_gap()
     inertia: dict[Any, Any] = {body: body.inertia for body in cluster.bodies}
@@ -168,7 +169,7 @@ def side_by_side(M1: Any, p1: Any, M2: Any, p2: Any) -> Any:
 
 
 def join_parts(whole: Assembly, schedule: Schedule, piece: Piece, m: int) -> list[int]:
-    """The handle equations of a piece's first part, with the second on its handle m; gives the first part's handles."""
+    """The handle equations of a piece's first part with the second on its handle m. Returns the first's handles."""
     one, two = piece.parts
     M2, p2, N, Phi_m, b_m = whole.M(two), whole.p(two), whole.N(piece), whole.Phi(piece, m), whole.b(piece, m)
     first = [whole.Omega(one, m, m), whole.Phi(one, m), whole.b(one, m), whole.M(one), whole.p(one)]
@@ -187,7 +188,7 @@ def join_parts(whole: Assembly, schedule: Schedule, piece: Piece, m: int) -> lis
 
 
 def join(Omega1: Any, Phi1: Any, b1: Any, M1: Any, p1: Any, M2: Any, p2: Any) -> Any:
-    """N, and Ω_mm, Φ_m and b_m of the handle m on which the second piece hangs, and M and p of both."""
+    """N; Ω_mm, Φ_m and b_m of the handle m that carries the second piece; and M and p of both pieces together."""
     N = solve(np.eye(6) + Omega1 @ M2, np.eye(6))
     Phi, b = N @ Phi1, N @ (b1 - Omega1 @ p2)
     M = M1 + mirrored(Phi1.T @ (M2 @ Phi))
@@ -195,7 +196,7 @@ def join(Omega1: Any, Phi1: Any, b1: Any, M1: Any, p1: Any, M2: Any, p2: Any) ->
 
 
 def loaded_handle(Phi1: Any, b1: Any, Omega_hm: Any, N: Any, M2: Any, p2: Any, Phi_m: Any, b_m: Any) -> Any:
-    """Φ_h, b_h and Ω_mh of another handle of the first piece, which feels the second through Ω_hm."""
+    """Φ_h, b_h and Ω_mh of another handle h of the first piece, which feels the second piece through Ω_hm."""
     return Phi1 - Omega_hm @ (M2 @ Phi_m), b1 - Omega_hm @ (M2 @ b_m + p2), N @ Omega_hm.T
 
 
@@ -205,15 +206,15 @@ def loaded_coupling(Omega_hg: Any, Omega_hm: Any, M2: Any, Omega_mg: Any) -> Any
 
 
 def hang(whole: Assembly, schedule: Schedule, piece: Piece, m: int, two: Piece, placed: Sequence[int]) -> list[int]:
-    """The handle equations of a piece two that hangs on handle m of another; gives its handles.
+    """The handle equations of a piece that hangs on handle m of another. Returns its handles.
 
     Args:
         whole: the robot.
-        schedule: takes the computations.
-        piece: the piece with two on it.
+        schedule: the loop that takes the computations.
+        piece: the piece that both are parts of.
         m: the handle.
-        two: what hangs there.
-        placed: handles of the piece whose equations are known already; those of two are coupled with them.
+        two: the piece that hangs on it.
+        placed: handles of `piece` whose equations are known already; those of `two` are coupled with them.
     """
     for i, h in enumerate(two.handles):
         Phi2, carried = whole.Phi(two, h), [whole.Phi(piece, h), whole.b(piece, h)]
@@ -227,12 +228,12 @@ def hang(whole: Assembly, schedule: Schedule, piece: Piece, m: int, two: Piece, 
 
 
 def carried_handle(Phi2: Any, b2: Any, Phi_m: Any, b_m: Any) -> Any:
-    """Φ_h and b_h of a handle of the second piece, which moves with what carries the piece."""
+    """Φ_h and b_h of a handle of the second piece, which moves with handle m."""
     return Phi2 @ Phi_m, b2 + Phi2 @ b_m
 
 
 def coupling_through_m(Phi2: Any, Omega_mg: Any) -> Any:
-    """Ω_hg: a handle of the second piece moves by forces at handles of the first through m alone."""
+    """Ω_hg of a handle h of the second piece and a handle g of the first, whose force acts on h through m only."""
     return Phi2 @ Omega_mg
 
 
@@ -245,7 +246,7 @@ def carried_coupling(Omega2: Any, Omega_hm: Any, Phi2: Any) -> Any:
 
 
 def disassemble(whole: Assembly) -> None:
-    """Accelerations of links and forces on them where pieces were joined, larger pieces first. [002, eq. 17]"""
+    """Accelerations of the links where pieces were joined, and forces on them, larger pieces first. [002, eq. 17]"""
     schedule = whole.schedule()
     for piece in reversed(whole.pieces):
         for m, two in piece.hung.items():
@@ -254,7 +255,7 @@ def disassemble(whole: Assembly) -> None:
             for g in piece.open:
                 schedule.call(add_response, a, whole.Omega(piece, m, g), whole.of_link("f", g), out=a)
             if piece.cluster:
-                schedule.call(no_force, out=f)
+                schedule.clear(f)  # what a cluster has taken in is part of it
             else:
                 schedule.call(force_of_piece, whole.M(two), whole.p(two), a, out=f)
             for g in two.open:
@@ -265,27 +266,22 @@ def disassemble(whole: Assembly) -> None:
 
 
 def handle_acceleration(Phi: Any, b: Any, a_base: Any) -> Any:
-    """Φ a + b, of a handle without forces at others."""
+    """Φ a + b: the acceleration of a handle without forces at handles."""
     return Phi @ a_base + b
 
 
 def add_response(a: Any, Omega: Any, f: Any) -> Any:
-    """a + Ω f, by a force at another handle."""
+    """a + Ω f: with a force at another handle."""
     return a + Omega @ f
 
 
 def force_of_piece(M: Any, p: Any, a: Any) -> Any:
-    """−(M a + p): the force of a piece on what carries it, if none acts at its handles."""
+    """−(M a + p): the force of a piece on its base, without forces at its handles."""
     return -(M @ a + p)
 
 
-def no_force() -> Any:
-    """What a cluster has taken in is part of it."""
-    return np.zeros(6)
-
-
 def add_force_beyond(f: Any, Phi: Any, f_beyond: Any) -> Any:
-    """f + Φᵀ f', by a force at a handle of the piece."""
+    """f + Φᵀ f′: with a force f′ at a handle of the piece."""
     return f + Phi.T @ f_beyond
 
 

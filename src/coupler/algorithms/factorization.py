@@ -1,15 +1,15 @@
 """Factors of the joint-space inertia matrix, and products with it and its inverse in linear time [003, §IV-B].
 
-C-ABA without velocities and gravity solves u = D (ÿ + Y a_λ) for each cluster, with D = Sᵀ U and Y = D⁻¹ Uᵀ X (aba.py).
-The accelerations a_λ of a cluster's output bodies come from the clusters that carry it: for all clusters together,
-u = D B ÿ. Forces travel the transposed way, τ = Bᵀ u. So
+Without velocities and gravity, C-ABA (aba.py) solves u = D (ÿ + Y a_λ) for each cluster, with D = Sᵀ U and
+Y = D⁻¹ Uᵀ X. The accelerations a_λ of its output bodies follow from ÿ of the clusters that carry it, so for all
+clusters together u = D B ÿ. Forces are propagated by the transpose, τ = Bᵀ u. Hence
 
     H = Bᵀ D B,    B = 1 + κ A X    [003, eq. 24]
 
-D is block-diagonal, and B triangular. Its block of a cluster k and a cluster j that carries it is Y of k times the
-accelerations of k's output bodies by unit of ÿ of j, while all other joints are held.
+D is block diagonal, and B is triangular. The block of B for a cluster k and a cluster j that carries it is Y of k
+times the accelerations of k's output bodies per unit of ÿ_j, with all other joints held.
 
-Products with H and H⁻¹ need no factors: H x is C-RNEA for accelerations x, and H⁻¹ x is C-ABA for forces x, both
+Products with H and H⁻¹ need no factors. H x is C-RNEA for accelerations x, and H⁻¹ x is C-ABA for forces x, both
 without velocities and gravity. mass_matrix_inverse.py inverts B [003, eq. 26].
 """
 
@@ -52,8 +52,8 @@ class FactorBody(crba.PlacedBody):
 
 
 def mass_matrix_factors_program(robot: Robot) -> Any:
-    """The program q → D and Bᵀ of a robot, as its `mass_matrix_factors_entries`; what is left out is zero or one."""
-    sweep = Sweep(robot, "mass_matrix_factors", body=FactorBody, cluster=ClimbingCluster, paired=True, oriented=())
+    """The program q → D and Bᵀ: those entries that `mass_matrix_factors_entries` lists; all others are zero or one."""
+    sweep = Sweep(robot, "mass_matrix_factors", body=FactorBody, cluster=ClimbingCluster, oriented=())
     sweep.inputs("q")
     climb = Climb(sweep)
     sweep.outward(place_bodies, carriers=True)
@@ -63,7 +63,7 @@ def mass_matrix_factors_program(robot: Robot) -> Any:
 
 
 def mass_matrix_factors_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray, int]:
-    """Rows and columns of the entries that the program gives, and how many are of D; those of Bᵀ come behind."""
+    """Rows and columns of the program's entries, and how many of them belong to D; those of Bᵀ follow."""
     clusters = range(len(robot.cluster_tree.clusters))
     return *crba.mass_matrix_entries(robot), sum(len(velocities_of(robot, k)) ** 2 for k in clusters)
 
@@ -71,12 +71,11 @@ def mass_matrix_factors_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray, i
 def place_bodies(cluster: Visit[FactorBody, Any]) -> None:
     """Stores X and S of bodies that carry other clusters."""
     crba.outward(cluster)
-    for _, _, pair in cluster.pairs:
-        pair.IA = np.zeros((6, 6))
+    aba.begin_pairs(cluster)
 
 
 def factorise(cluster: Visit[FactorBody, ClimbingCluster]) -> None:
-    """D, in place of H_kk, and Yᵀ in place of the momenta F in crba.py: its H_jk = Sᵀ F are blocks of Bᵀ then."""
+    """D and Yᵀ, in place of H_kk and the momenta F of crba.py, so that its blocks H_jk = Sᵀ F are those of Bᵀ."""
     cluster.report_gap()
     IA = articulated(cluster)
     cluster.memory.H = mirrored(IA.D)
@@ -90,19 +89,19 @@ def factorise(cluster: Visit[FactorBody, ClimbingCluster]) -> None:
 
 
 class VectorMemory(ClusterRecord):
-    """A cluster's parts of x and of y = H x or H⁻¹ x."""
+    """A cluster's parts of the input x and of the output y = H x or H⁻¹ x."""
 
     x, y = Coordinate(), Coordinate()
 
 
 class ProductBody(Record):
-    """What a body that carries other clusters remembers: its acceleration, and the force on those clusters."""
+    """What a body that carries other clusters remembers: its acceleration a, and the force f on those clusters."""
 
     a, f = entry(6), collected(6)
 
 
 def mass_matrix_product_program(robot: Robot) -> Any:
-    """The program (q, x) → H x of a robot: C-RNEA from accelerations x, without all that is not inertia."""
+    """The program (q, x) → H x: C-RNEA for accelerations x, without velocities, gravity and springs."""
     sweep = Sweep(robot, "mass_matrix_product", body=ProductBody, cluster=VectorMemory, oriented=())
     sweep.inputs("q", "x")
     sweep.output("y")
@@ -131,7 +130,7 @@ def collect_forces(cluster: Visit[ProductBody, VectorMemory]) -> None:
 
 
 def acceleration(body: Body[Any], y: Any) -> Any:
-    """a = X a_λ + S y, for joint accelerations y; its output body remembers a_λ."""
+    """a = X a_λ + S y, for joint accelerations y; the output body remembers a_λ."""
     across = across_joints(body, y)
     return across if body.output.grounded else across + body.Xo @ body.output.memory.a
 
@@ -146,12 +145,12 @@ class SolveBody(Record):
 
 
 class SolveCluster(aba.ResponseMemory, VectorMemory):
-    """What a cluster remembers: y₀ = D⁻¹ u and Y, as in C-ABA."""
+    """What a cluster remembers: y₀ = D⁻¹ u and Y, as in C-ABA, and its parts of x and y."""
 
 
 def mass_matrix_solve_program(robot: Robot) -> Any:
-    """The program (q, x) → H⁻¹ x of a robot: C-ABA from forces x, without all that is not inertia."""
-    sweep = Sweep(robot, "mass_matrix_solve", body=SolveBody, cluster=SolveCluster, paired=True, oriented=())
+    """The program (q, x) → H⁻¹ x: C-ABA for forces x, without velocities, gravity and springs."""
+    sweep = Sweep(robot, "mass_matrix_solve", body=SolveBody, cluster=SolveCluster, oriented=())
     sweep.inputs("q", "x")
     sweep.output("y")
     sweep.outward(efpa.outward, carriers=True)
@@ -161,7 +160,7 @@ def mass_matrix_solve_program(robot: Robot) -> Any:
 
 
 def collect_inertias(cluster: Visit[SolveBody, SolveCluster]) -> None:
-    """The backward pass of C-ABA, where bodies have no bias forces of their own. [001, Algorithm 1, lines 24-35]"""
+    """The backward pass of C-ABA, for bodies without bias forces of their own. [001, Algorithm 1, lines 24-35]"""
     cluster.report_gap()
     p = {body: body.memory.pA if body.carries else np.zeros(6) for body in cluster.bodies}
     IA = articulated(cluster, p)

@@ -1,4 +1,4 @@
-"""Where the forces of joints, loops and couplings are in the result of a program."""
+"""The layout of forces of joints, loops and couplings in the result of a program."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from coupler.model import Robot
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.passes import ClusterWindows, numbered, tables
 
-Places = Mapping[str, Any]  # by name, where something is in a vector: a slice, or a place for a single number
+Places = Mapping[str, Any]  # by name, the place of a force in a vector: a slice, or an index for a single number
 
 
 @dataclass(frozen=True, eq=False)
 class ForceLayout:
-    """Where forces are in the result of the program.
+    """The places of forces in the result of the program.
 
     Attributes:
-        joints: total force of each tree joint, 6.
-        constraints: the part of it that does no work, 6.
-        actuators: of each driven joint, one for each freedom.
-        passive: of each tree joint, one for each freedom.
-        loops: of each loop joint, 6.
-        couplings: of each coupling, by joint, one for each freedom.
-        size: of the result.
+        joints: by tree joint its total force, 6.
+        constraints: by tree joint the part of that force that does no work, 6.
+        actuators: by driven joint the forces of actuators, one for each freedom.
+        passive: by tree joint the forces of springs, dampers and armatures, one for each freedom.
+        loops: by loop joint its force, 6.
+        couplings: by coupling and joint the forces of the coupling, one for each freedom.
+        size: the size of the result.
     """
 
     joints: Places
@@ -39,7 +39,7 @@ class ForceLayout:
 
 
 class ForcePlaces:
-    """Where the forces of links and bonds are in the result, one cluster after the other."""
+    """Lays out the forces of links and bonds, one cluster after the other."""
 
     def __init__(self, robot: Robot, driven: np.ndarray, bonds: Sequence[Sequence[Constraint]]) -> None:
         self.robot, self.driven, self.bonds, self.size = robot, driven, bonds, 0
@@ -62,7 +62,7 @@ class ForcePlaces:
         return slice(self.size - size, self.size)
 
     def provide(self, windows: ClusterWindows, forces: Any, clusters: Sequence[int]) -> None:
-        """Adds what clusters of the same kind see of the result, of their bonds, and of the frames of bodies."""
+        """Adds the fields of the result, of bonds and of bodies' frames, for clusters that share a trace."""
         tree, of_robot, first = self.robot.tree, self.robot.cluster_tree.clusters, clusters[0]
 
         def at(places: Sequence[slice]) -> Any:
@@ -80,7 +80,7 @@ class ForcePlaces:
                 windows.bonds[i][name] = at([self.bond_forces[other, i, j] for other in clusters])
 
     def layout(self) -> ForceLayout:
-        """By name, joints in the order in which they are described."""
+        """The places by name, with joints in the order of the robot's description."""
         tree, of_robot = self.robot.tree, self.robot.cluster_tree.clusters
         number = {joint.name: tree.number[joint.name] for joint in self.robot.joints if joint.name in tree.number}
         by_joint = {
@@ -108,5 +108,5 @@ class ForcePlaces:
 
 
 def _single(place: slice) -> Any:
-    """A place for a single number, where there is one."""
+    """The slice, or the index if it has a single entry."""
     return place.start if place.stop - place.start == 1 else place

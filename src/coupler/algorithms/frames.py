@@ -1,4 +1,4 @@
-"""Programs about one frame of a robot: they go over the clusters on its way to the ground alone."""
+"""Programs about one frame of a robot, which visit only the clusters between the frame and the ground."""
 
 from __future__ import annotations
 
@@ -28,34 +28,34 @@ from coupler.spatial import Transform
 
 
 class FrameBody(PathBody):
-    """What a body remembers: its pose, as the transform from the world."""
+    """What a body remembers: its pose, the transform from the world."""
 
     E, r = entry((3, 3)), entry(3)
 
 
 class FrameCluster(ClusterRecord):
-    rows = Coordinates()  # its part of each row of the result
+    rows = Coordinates()  # the cluster's part of each row of a matrix
     motion = provided()  # the velocity of the frame
 
 
 class Frame:
-    """A frame on a link, at the end of a program.
+    """A frame on a link, as the last step of a program sees it.
 
     Attributes:
         X: the transform from the world to it.
     """
 
     def __init__(self, place: Transform, link: Transform, along_world: bool) -> None:
-        """Args: transforms from the link to the frame, and from the world to the link, and whose axes are asked for."""
+        """Args: the transforms link to frame and world to link, and whether motions are along the world's axes."""
         self.X = place @ link
         self._from_link = Transform(link.E.T, place.r) if along_world else place
 
     def seen(self, motion: Any) -> Any:
-        """A motion of its link, at the frame's origin and along the axes asked for."""
+        """A motion of the link, at the frame's origin and along the chosen axes."""
         return self._from_link @ motion
 
     def force_matrix(self) -> Any:
-        """What forces at the frame, along the axes asked for, are for its link."""
+        """Maps forces at the frame, along the chosen axes, to forces on the link."""
         return self._from_link.matrix().T
 
 
@@ -63,7 +63,7 @@ F_co = TypeVar("F_co", bound=FrameBody, covariant=True)
 
 
 class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
-    """A sweep over the clusters on a frame's way to the ground."""
+    """A sweep over the clusters between a frame and the ground."""
 
     def __init__(
         self,
@@ -78,11 +78,11 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         """Begins a program.
 
         Args:
-            name: of the program.
+            name: the name of the program.
             link: the link that carries the frame.
-            place: the transform from the link to it.
-            along_world: whether motions of it are told along the world's axes, not its own.
-            body, cluster: what bodies and clusters remember.
+            place: the transform from the link to the frame.
+            along_world: whether motions are given along the world's axes instead of the frame's.
+            body, cluster: the records of bodies and clusters.
         """
         way, k = [], robot.cluster_tree.cluster_of[link]
         while k:
@@ -90,11 +90,15 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
             k = robot.cluster_tree.clusters[k].parent
         self.link, self.at, self.along_world, self.way = link, place, along_world, way
         super().__init__(
-            robot, name, body=body, cluster=cluster, everybody=True, remembering=True, only=way, oriented=(link,)
+            robot, name, body=body, cluster=cluster, leaf_bodies=True, leaf_clusters=True, oriented=(link,)
         )
 
-    def tell(self, name: str, shape: Any, function: Callable[..., Any], *motions: str) -> None:
-        """The last step: an output that is a function of the frame and of motions that its link remembers."""
+    def clusters(self) -> Sequence[int]:
+        """The clusters between the ground and the frame."""
+        return sorted(self.way)
+
+    def write_result(self, name: str, shape: Any, function: Callable[..., Any], *motions: str) -> None:
+        """Adds the last step: an output that is a function of the frame and of motions that its link remembers."""
         self._at_frame(function, motions, Place.whole(self.result(name, int(np.prod(shape))), shape))
 
     def _at_frame(self, function: Callable[..., Any], motions: Sequence[str], out: Place) -> None:
@@ -112,19 +116,19 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
     def matrix(
         self, name: str, function: Callable[[Visit[Any, Any], Sequence[Body[Any]]], Any], *, moving: bool = False
     ) -> None:
-        """A matrix with 6 rows, over independent velocities, from a pass along the way.
+        """Adds a 6 × nv output and the pass that computes it, cluster by cluster.
 
         Args:
-            name: of the output.
-            function: gives a cluster's columns. It takes the cluster and those of its bodies on which forces at the
-                frame are felt; they have in their memory what these are there, P, by unit of force.
+            name: the name of the output.
+            function: computes a cluster's columns. It takes the cluster and those of its bodies that feel forces at the
+                frame; these have P, their force per unit force at the frame, in their memory.
             moving: whether clusters see the frame's velocity, as `motion` in their memory.
         """
         output, nv = self.result(name, 6 * self.robot.nv), self.robot.nv
-        own = {int(i) for k in self.way for i in velocities_of(self.robot, k)}
+        moving_entries = {int(i) for k in self.way for i in velocities_of(self.robot, k)}
         schedule = self.schedule()
-        for entry_at_rest in (nv * row + i for row in range(6) for i in range(nv) if i not in own):
-            schedule.call(_zero, out=Place.of(output, entry_at_rest, ()))
+        for entry_at_rest in (nv * row + i for row in range(6) for i in range(nv) if i not in moving_entries):
+            schedule.clear(Place.of(output, entry_at_rest, ()))
         schedule.run()
         if not self.link:
             return
@@ -138,10 +142,10 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         def along(cluster: Visit[Any, Any], active: Sequence[Body[Any]], felt: Sequence[Body[Any]]) -> None:
             for row, values in enumerate(function(cluster, active)):
                 cluster.memory.rows[row] = values
-            for above in cluster.outputs:
-                if not above.grounded:
-                    passed = [body.Xo.transform_force(body.memory.P) for body in active if body.output is above]
-                    above.memory.P = sum(passed, np.zeros((6, 6)))
+            for output in cluster.outputs:
+                if not output.grounded:
+                    forces = [body.Xo.transform_force(body.memory.P) for body in active if body.output is output]
+                    output.memory.P = sum(forces, np.zeros((6, 6)))
 
         paths.inward(along)
 
@@ -153,7 +157,3 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
                 starts = self.robot.embedding.v_place[tree.v_start[links] + free[0]]
                 rows = {numbered("rows", row): output.at(nv * row + starts, len(free)) for row in range(6)}
                 windows.joints[i] |= rows
-
-
-def _zero() -> Any:
-    return np.array(0.0)

@@ -1,9 +1,9 @@
-"""From independent joints back to actuators: f with Aᵀ f = τ, and motions with A motion = rates. [003, §II-III]
+"""The inverse maps of actuation.py: f with Aᵀ f = τ, and motions with A motion = rates. [003, §II-III]
 
-A = R G, as in actuation.py, has a block for each group of clusters in which the same actuators act. A block has more
-rows than columns where actuators are redundant, and fewer where they leave joints to themselves; its system is solved
-by Householder's reflections, for the shortest answer or the nearest one. Each program tells how near that is. Some
-columns of a system span all others, wherever the robot is; see `least_squares`.
+A = R G has a block for each group of clusters in which the same actuators act. A block has more rows than columns if
+actuators are redundant, and fewer if some joints are not actuated. Its system is solved by Householder reflections, for
+the solution of least norm or the least-squares one, and each program also returns the residual. Some columns of a
+system span all others in every configuration; see `least_squares`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from coupler.passes import ActuatedGroups, ClusterRecord, Sweep
 Array = Any
 
 
-def _begun(robot: Robot, name: str) -> tuple[Sweep[Any, Any], ActuatedGroups]:
-    """A program that knows the blocks of A."""
+def _begin(robot: Robot, name: str) -> tuple[Sweep[Any, Any], ActuatedGroups]:
+    """A program that has computed the blocks of A."""
     sweep = Sweep(robot, name, cluster=ClusterRecord)
     sweep.inputs("q")
     groups = ActuatedGroups(sweep)
@@ -31,14 +31,14 @@ def _begun(robot: Robot, name: str) -> tuple[Sweep[Any, Any], ActuatedGroups]:
 
 
 def actuator_forces_program(robot: Robot) -> Any:
-    """The program (q, tau, weights) → f with Aᵀ f = τ, or nearest to it, of least Σ weight f²; and how near that is."""
-    sweep, groups = _begun(robot, "actuator_forces")
+    """The program (q, tau, weights) → f with Aᵀ f = τ, or nearest to it, of least Σ weight f²; and the residual."""
+    sweep, groups = _begin(robot, "actuator_forces")
     groups.solve(_share, "tau", tau=False, weights=True)
     return sweep.build()
 
 
 def _share(A: Array, spanning: Sequence[int], tau: Array, weights: Array) -> tuple[Array, Array]:
-    if len(spanning) == len(A):  # there is one answer, whatever forces cost
+    if len(spanning) == len(A):  # the solution is unique, whatever the weights
         forces = least_squares(A.T, tau)
     else:
         root = 1.0 / np.sqrt(weights)
@@ -47,13 +47,13 @@ def _share(A: Array, spanning: Sequence[int], tau: Array, weights: Array) -> tup
 
 
 def actuated_motion_program(robot: Robot) -> Any:
-    """The program (q, near, rates) → motion with A motion = rates, nearest to near; and by how much they miss."""
-    sweep, groups = _begun(robot, "actuated_motion")
+    """The program (q, near, rates) → the motion nearest to `near` with A motion = rates; and the residual."""
+    sweep, groups = _begin(robot, "actuated_motion")
     groups.solve(_follow, "rates", "near", near=False, rates=True)
     return sweep.build()
 
 
 def _follow(A: Array, spanning: Sequence[int], near: Array, rates: Array) -> tuple[Array, Array]:
-    size = np.sqrt(np.sum(A * A, axis=1))  # large gears must not hide small ones
+    size = np.sqrt(np.sum(A * A, axis=1))  # rows are scaled, so that large gears do not hide small ones
     motion = near + least_squares(A / size[:, None], (rates - A @ near) / size, spanning)
     return motion, A @ motion - rates

@@ -1,18 +1,17 @@
-"""Forces in every tree joint and every loop, actuators and constraints apart [001, §V-D], beside C-RNEA [001, §VI].
+"""Forces in every tree joint and every loop, split into actuation and constraint [001, §V-D], with C-RNEA [001, §VI].
 
-What a body and all that it carries needs would come through its tree joint if the loops of its cluster were open. With
-f of all bodies from C-RNEA, that is carried = f + Σ Xᵀ carried over its children [001, eq. 27, 28], and its joint would
-need Sᵀ carried + A q̈ − springs and dampers along its freedoms, s for all joints of a cluster. Loops and couplings give
-Kᵀλ of it and actuators τ, those at driven joints only:
+If the loops of a cluster were open, the tree joint of a body would transmit the force on the body and everything that
+it carries: with f of all bodies from C-RNEA, carried = f + Σ Xᵀ carried over its children [001, eq. 27, 28]. Along its
+freedoms the joint would need Sᵀ carried + A q̈, less springs and dampers; s has these forces for all joints of a
+cluster. Loops and couplings supply Kᵀλ of s, and actuators, at driven joints, supply τ:
 
-    s = P τ + Kᵀ λ,    hence    K_Uᵀ λ = s_U    for the undriven joints U,    and    τ = s − Kᵀ λ    at the others.
+    s = P τ + Kᵀ λ,    hence    K_Uᵀ λ = s_U    for the undriven joints U,    and    τ = s − Kᵀ λ    for the others.
 
-Where some rows of K follow from others, λ is not unique: those rows transmit nothing, or what a rule says; see
-sharing.py.
+If some rows of K are redundant, λ is not unique: these rows transmit nothing, or what a rule says; see sharing.py.
 
-Gᵀ s = Gᵀ P τ are the forces of inverse dynamics [001, eq. 29]; where P selects the independent joints, they are τ.
-A coupling works along the freedoms of its joints. A loop joint transmits the force Tᵀλ from one body to another, which
-the tree joints on the way to that body are spared.
+Gᵀ s = Gᵀ P τ are the forces of inverse dynamics [001, eq. 29]; if P selects the independent joints, they are τ. A
+coupling acts along the freedoms of its joints. A loop joint transmits the force Tᵀλ from one body to another, and the
+tree joints on the way to that body transmit so much less.
 """
 
 from __future__ import annotations
@@ -50,14 +49,14 @@ _IDLE = 1e-7  # relative: joints that move their cluster less than this do not d
 
 
 class ForceBody(SharedBody):
-    """Of every body, besides what C-RNEA remembers: its frame on its link, and the forces in its joint."""
+    """What C-RNEA remembers of a body, its frame on its link, and the forces in its joint."""
 
     axes, origin = provided(), provided()
     total, constraint, actuator, passive = provided(), provided(), provided(), provided()
 
 
 class BondRecord(SharedBond):
-    """Of a loop joint or a coupling, besides how its axes are turned from standard form: the force in it."""
+    """A loop joint's rotation from standard form, and the force in a loop joint or coupling."""
 
     force = provided()
     force_on = Indexed()  # of a coupling, by body
@@ -67,7 +66,7 @@ Node = Visit[ForceBody, SharedCluster]
 
 
 def joint_forces_layout(robot: Robot, actuators: tuple[str, ...] = ()) -> ForceLayout:
-    """Where forces are in the result of `joint_forces_program`."""
+    """The layout of the result of `joint_forces_program`."""
     return ForcePlaces(robot, _driven(robot, actuators), bonds_of_clusters(robot)).layout()
 
 
@@ -77,10 +76,10 @@ def joint_forces_program(
     """The program (q, v, a) → forces in all joints, laid out as `joint_forces_layout` says.
 
     Args:
-        external: whether there are forces on its bodies, too, as a further input `f_ext`.
-        actuators: the joints that actuators drive, in clusters of which some are named; in others the independent ones.
-        sharings: of each cluster, how rows that follow from others take part; they transmit nothing if not given. Where
-            what they transmit is to be given, the program has an input z, and tells how far conditions are from met.
+        external: whether forces on bodies are a further input, `f_ext`.
+        actuators: the driven joints. In clusters of which no joint is named, the independent joints are driven.
+        sharings: for each cluster how its redundant rows transmit forces; they transmit nothing if not given. If their
+            multipliers z are an input of the program, the residuals of conditions are a further output.
     """
     loaded = external or bool(robot.elements)
     sweep = Sweep(robot, "joint_forces", body=ForceBody, cluster=SharedCluster, loaded=loaded)
@@ -89,8 +88,7 @@ def joint_forces_program(
     places = ForcePlaces(robot, driven, bonds)
     forces = sweep.result("forces", places.size)
     shares = SharedRows(robot, sweep, sharings) if sharings else None
-    if loaded:
-        add_loads(sweep, external)
+    add_loads(sweep, external)
     sweep.outward(outward, carriers=True)
     schedule = sweep.schedule()
 
@@ -110,7 +108,7 @@ def joint_forces_program(
 
 
 def transmit(cluster: Node, bonds: Sequence[Constraint], driven: np.ndarray, sharing: Sharing | None) -> None:
-    """Forces across all joints of a cluster, and what its output bodies carry of it; see the module's text."""
+    """Forces across all joints of a cluster, passed on to its output bodies; see the module's text."""
     cluster.report_gap()
     force, passive = carry(cluster), passive_forces(cluster)
     loops = Loops(cluster, bonds, cluster.views.bonds)
@@ -124,30 +122,30 @@ def transmit(cluster: Node, bonds: Sequence[Constraint], driven: np.ndarray, sha
             multipliers = solve(loops.K[:, undriven].T, s[undriven]) if len(loops.K) else np.zeros(0)
         rest = s - loops.K.T @ multipliers
         tau = np.array([rest[j] if j in driven else 0.0 for j in range(len(s))])
-        tell_bonds(cluster, loops, multipliers)
+        write_bond_forces(cluster, loops, multipliers)
         for body, spared in spared_by_loops(cluster, loops, multipliers).items():
             force[body] = force[body] - spared
     for body in cluster.bodies:
         frame = Transform(body.memory.axes, body.memory.origin)
-        idle = without_work(body, force[body])
-        body.memory.total, body.memory.constraint = (frame.inverse_force(f) for f in (force[body], idle))
+        reaction = without_work(body, force[body])
+        body.memory.total, body.memory.constraint = (frame.inverse_force(f) for f in (force[body], reaction))
         body.memory.actuator, body.memory.passive = tau[body.entries], passive[body.entries]
 
 
-def tell_bonds(cluster: Node, loops: Loops, multipliers: Any) -> None:
-    """Tells the forces of loop joints and couplings."""
-    for i, (constraint, own) in enumerate(by_constraint(loops, multipliers)):
+def write_bond_forces(cluster: Node, loops: Loops, multipliers: Any) -> None:
+    """Stores the forces of loop joints and couplings."""
+    for i, (constraint, its_multipliers) in enumerate(by_constraint(loops, multipliers)):
         bond = BondRecord(cluster.views.bonds[i])
         if isinstance(constraint, LoopConstraint):
-            bond.force = turned(bond.turn, loops.wrench(i, own)) if constraint.kept else np.zeros(6)
+            bond.force = turned(bond.turn, loops.wrench(i, its_multipliers)) if constraint.kept else np.zeros(6)
             continue
-        given = loops.rates[i].T @ own if constraint.kept else np.zeros(int(cluster.shape.starts[-1]))
+        on_joints = loops.rates[i].T @ its_multipliers if constraint.kept else np.zeros(int(cluster.shape.starts[-1]))
         for j in constraint.links:
-            bond.force_on[j] = given[cluster.bodies[j].entries]
+            bond.force_on[j] = on_joints[cluster.bodies[j].entries]
 
 
 def carry(cluster: Node) -> dict[Body[ForceBody], Any]:
-    """What comes through each tree joint with loops open, in the body's frame; output bodies collect it."""
+    """The force across each tree joint with loops open, in the body's frame; output bodies collect it. [001, eq. 27]"""
     carried = {body: body.memory.f if body.carries else net_force(body) for body in cluster.bodies}
     for body in reversed(cluster.bodies):
         force = body.X.transform_force(carried[body])
@@ -159,15 +157,15 @@ def carry(cluster: Node) -> dict[Body[ForceBody], Any]:
 
 
 def passive_forces(cluster: Node) -> Any:
-    """k (rest − q) − d q̇ − A q̈ at all joints: what springs and dampers give, less what armatures take."""
+    """k (rest − q) − d q̇ − A q̈ at all joints: the forces of springs and dampers, less those on armatures."""
     return cluster.springs - cluster.armatures * (cluster.G @ cluster.memory.a + cluster.g)
 
 
 def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
-    """For each velocity of the spanning tree whether an actuator works along it.
+    """For each velocity of the spanning tree whether an actuator drives it.
 
     Raises:
-        ModelError: for unknown joints, and where a cluster has more or less of them than freedoms.
+        ModelError: for unknown joints, and if a cluster has more or fewer driven velocities than freedoms.
     """
     tree, driven = robot.tree, robot.embedding.v_place >= 0
     for joint in actuators:
@@ -177,18 +175,18 @@ def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
     G = robot.explicit_constraint(robot.neutral())[0] if named else np.zeros((0, 0))
     for k in sorted({robot.cluster_tree.cluster_of[link] for link in named}):
         links = robot.cluster_tree.clusters[k].bodies
-        every, own = tree.velocities_of(links), tree.velocities_of([link for link in links if link in named])
+        every, named_entries = tree.velocities_of(links), tree.velocities_of([link for link in links if link in named])
         freedoms = int(driven[every].sum())
         joints = listed(tree.links[link].joint for link in links if link in named)
-        if len(own) != freedoms:
+        if len(named_entries) != freedoms:
             others = listed(tree.links[link].joint for link in links)
             raise ModelError(
-                f"actuators: {joints} drive {counted(len(own), 'velocity', 'velocities')} of a cluster with "
+                f"actuators: {joints} drive {counted(len(named_entries), 'velocity', 'velocities')} of a cluster with "
                 f"{counted(freedoms, 'freedom')}; name as many of its joints, or none: it has {others}"
             )
         driven[every] = False
-        driven[own] = True
-        sizes = np.linalg.svd(G[np.ix_(own, velocities_of(robot, k))], compute_uv=False)
+        driven[named_entries] = True
+        sizes = np.linalg.svd(G[np.ix_(named_entries, velocities_of(robot, k))], compute_uv=False)
         if sizes[freedoms - 1] < _IDLE * sizes[0]:
             raise ModelError(f"actuators: {joints} cannot move all freedoms of their cluster")
     return driven

@@ -1,6 +1,6 @@
-"""Where frames are, how they move, and how independent joints move them.
+"""Poses, velocities, accelerations and Jacobians of frames, and the poses of all bodies.
 
-Motions of a frame are told at its origin, along its own axes or the world's.
+A frame's motion is that of its origin, along the frame's axes or the world's.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from coupler.spatial import Transform, cross, cross_motion
 
 
 class PoseBody(Record):
-    """What a body remembers: its pose, as the transform from the world."""
+    """What a body remembers: its pose, the transform from the world."""
 
     E, r = entry((3, 3)), entry(3)
 
@@ -56,13 +56,13 @@ def frame_pose_program(robot: Robot, link: int, place: Transform) -> Any:
     sweep = FrameSweep(robot, "frame_pose", link, place, False)
     sweep.inputs("q")
     sweep.outward(locate)
-    sweep.tell("T", (4, 4), homogeneous)
+    sweep.write_result("T", (4, 4), homogeneous)
     return sweep.build()
 
 
 def body_poses_program(robot: Robot) -> Any:
-    """The program q → T of all bodies in their order, homogeneous matrices from their coordinates to the world's."""
-    sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, everybody=True, oriented=_links(robot))
+    """The program q → T of all bodies in their order: homogeneous matrices from body to world coordinates."""
+    sweep = Sweep(robot, "body_poses", body=PoseBody, cluster=ClusterRecord, leaf_bodies=True)
     sweep.inputs("q")
     sweep.outward(locate)
     poses, schedule = sweep.result("T", 16 * len(robot.bodies)), sweep.schedule()
@@ -74,41 +74,37 @@ def body_poses_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def _links(robot: Robot) -> range:
-    return range(1, len(robot.tree.links))
-
-
 def _body_pose(E_place: Any, r_place: Any, E: Any, r: Any) -> Any:
     return homogeneous(Frame(Transform(E_place, r_place), Transform(E, r), False))
 
 
 def frame_velocity_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
-    """The program (q, v) → the velocity of a frame: angular, and of its origin."""
+    """The program (q, v) → the velocity of a frame: its angular velocity, and the velocity of its origin."""
     sweep = FrameSweep(robot, "frame_velocity", link, place, along_world, MovingFrameBody)
     sweep.inputs("q", "v")
     sweep.outward(move)
-    sweep.tell("velocity", 6, velocity, "v")
+    sweep.write_result("velocity", 6, velocity, "v")
     return sweep.build()
 
 
 def frame_acceleration_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
-    """The program (q, v, a) → the rate of a frame's velocity along the world's axes, told along those asked for."""
+    """The program (q, v, a) → the time derivative of a frame's velocity, along the frame's axes or the world's."""
     sweep = FrameSweep(robot, "frame_acceleration", link, place, along_world, AcceleratedFrameBody, FrameAcceleration)
     sweep.inputs("q", "v", "a")
     sweep.outward(accelerate)
-    sweep.tell("acceleration", 6, acceleration, "v", "a")
+    sweep.write_result("acceleration", 6, acceleration, "v", "a")
     return sweep.build()
 
 
 def locate(cluster: Visit[Any, Any]) -> None:
-    """Poses."""
+    """Poses of bodies."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
         body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
 def span(cluster: Visit[FrameBody, Any]) -> None:
-    """Poses, and what the way back to the ground needs again."""
+    """Poses, and what the pass back to the ground loads again."""
     locate(cluster)
     cluster.report_gap()
     cluster.remember()
@@ -131,17 +127,17 @@ def accelerate(cluster: Visit[AcceleratedFrameBody, FrameAcceleration]) -> None:
 
 
 def homogeneous(frame: Frame) -> Any:
-    """The matrix from the frame's coordinates to the world's."""
+    """The homogeneous matrix from the frame's coordinates to the world's."""
     return np.block([[frame.X.E.T, frame.X.r[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
 
 
 def velocity(frame: Frame, v: Any) -> Any:
-    """As it is seen at the frame."""
+    """The velocity, which is already seen from the frame."""
     return v
 
 
 def acceleration(frame: Frame, v: Any, a: Any) -> Any:
-    """A spatial acceleration is that of the body at a fixed place; the frame's origin moves on."""
+    """The acceleration of the frame's origin, ω × v more than the spatial acceleration, which is at a fixed point."""
     return np.concatenate([a[:3], a[3:] + cross(v[:3], v[3:])])
 
 
@@ -149,7 +145,7 @@ def acceleration(frame: Frame, v: Any, a: Any) -> Any:
 
 
 def frame_jacobian_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
-    """The program q → J of a frame, 6 × nv, by which velocities of independent joints move it."""
+    """The program q → J of a frame, 6 × nv: its velocity is J v."""
     sweep = FrameSweep(robot, "frame_jacobian", link, place, along_world)
     sweep.inputs("q")
     sweep.outward(span)
@@ -158,7 +154,7 @@ def frame_jacobian_program(robot: Robot, link: int, place: Transform, along_worl
 
 
 def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along_world: bool) -> Any:
-    """The program (q, v) → J̇ of a frame, with which its acceleration is J a + J̇ v."""
+    """The program (q, v) → J̇ of a frame: its acceleration is J a + J̇ v."""
     sweep = FrameSweep(robot, "frame_jacobian_rate", link, place, along_world, MovingFrameBody)
     sweep.inputs("q", "v")
     sweep.outward(move)
@@ -167,12 +163,12 @@ def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along
 
 
 def columns(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
-    """J = Σ Pᵀ S, where Pᵀ is the transform from a body to the frame."""
+    """A cluster's columns of J: Σ Pᵀ S, where Pᵀ is the transform from a body to the frame."""
     return sum(body.memory.P.T @ body.S for body in active)
 
 
 def column_rates(cluster: Visit[Any, FrameCluster], active: Sequence[Body[Any]]) -> Any:
-    """J̇ = Σ Pᵀ (Ṡ + v × S), with J_ω × u in the rows below, for the velocity u of the frame's origin."""
+    """A cluster's columns of J̇: Σ Pᵀ (Ṡ + v × S), plus J_ω × u in the lower rows, for the velocity u of the origin."""
     rates = cluster.rates(lambda moved: np.array([body.S for body in moved.bodies]))
     total: Any = sum(body.memory.P.T @ (rates[body.number] + crossed(body.v, body.S)) for body in active)
     angular, u = columns(cluster, active)[:3], cluster.memory.motion[3:]

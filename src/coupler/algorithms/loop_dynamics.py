@@ -1,8 +1,8 @@
-"""Forward dynamics of robots whose loops are seen by all their joints: C-ABA along bases that the loops have anew.
+"""Forward dynamics in tangent coordinates of loops, which also work at dead points: the passes of aba.py.
 
-At a dead point independent joints do not determine the others, and v cannot say how a loop moves. The velocities w of
-all its joints can: with an orthonormal basis N of what K maps to zero, w = N ẏ and ẇ = N ÿ + K⁺ k (see `Visit`). The
-pages are those of aba.py.
+At a dead point, independent joints do not determine the others, and v does not describe the motion of a loop. The
+velocities w of all its joints do: with an orthonormal basis N of the null space of K, w = N ẏ and ẇ = N ÿ + K⁺ k (see
+`Visit`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from coupler.passes import ClusterRecord, ClusterWindows, Coordinate, Record, Sh
 
 
 class ClusterMemory(aba.ClusterMemory):
-    """That, and its velocities: as they are given, as they fit its loops, and along its basis."""
+    """What C-ABA remembers, and a cluster's velocities: as given, projected onto its loops (fit), and along N."""
 
     v, v_given, v_fit, tau_given = Coordinate(), Coordinate(), Coordinate(), Coordinate()
 
@@ -28,7 +28,7 @@ class FittedCluster(ClusterRecord):
 
 
 class LoopJoint(Record):
-    """A joint in a loop without a solution: its velocity as it is given and as it fits, and its acceleration."""
+    """A joint in a loop without a solution: its velocity as given and as projected, and its acceleration."""
 
     w, w_fit, w_rate = provided(), provided(), provided()
 
@@ -37,24 +37,24 @@ Node = Visit[aba.BodyMemory, ClusterMemory]
 
 
 def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
-    """The program (q, v, w, tau) → v̇, ẇ, and v and w as they fit the loops.
+    """The program (q, v, w, tau) → v̇, ẇ, and v and w projected onto the loops.
 
-    v has the velocities of independent joints, w those of all joints in loops without a solution, in the order of
-    `unsolved_links`, which may miss K w = 0 by a little: N Nᵀ w counts. Entries of v in such loops do not.
+    v has the velocities of independent joints; its entries in loops without a solution are ignored. w has the
+    velocities of all joints in such loops, in the order of `unsolved_links`. It need not satisfy K w = 0 exactly, as it
+    is replaced by N Nᵀ w.
 
     Args:
-        external: whether there are forces on its bodies, too, as a further input `f_ext`.
+        external: whether forces on bodies are a further input, `f_ext`.
     """
     sweep = Sweep(
         robot,
         "loop_dynamics",
         body=aba.BodyMemory,
         cluster=ClusterMemory,
-        paired=True,
         loaded=external or bool(robot.elements),
-        remembering=True,
+        leaf_clusters=True,
         tangent=True,
-        oriented=aba.pulled_links(robot),
+        oriented=(),
     )
     count = len(robot.embedding.unsolved_entries)
     sweep.inputs("q")
@@ -69,15 +69,14 @@ def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
         sweep.vectors |= {f"{name}_given": vector, name: sweep.builder.scratch(f"own_{name}", robot.nv)}
     _provide(sweep, w)
     sweep.outward(outward)
-    if sweep.loaded:
-        add_loads(sweep, external)
+    add_loads(sweep, external)
     sweep.inward(aba.inward)
     sweep.outward(accelerate)
     return sweep.build()
 
 
 def loop_velocities_program(robot: Robot) -> Any:
-    """The program (q, v, w) → v and w as they fit the loops, of the same as `loop_dynamics_program`."""
+    """The program (q, v, w) → v and w projected onto the loops; see `loop_dynamics_program`."""
     sweep = Sweep(robot, "loop_velocities", cluster=FittedCluster, tangent=True, oriented=())
     count = len(robot.embedding.unsolved_entries)
     sweep.inputs("q", "v")
@@ -90,7 +89,7 @@ def loop_velocities_program(robot: Robot) -> Any:
 
 
 def _provide(sweep: Sweep[Any, Any], w: Mapping[str, Any]) -> None:
-    """Gives joints in loops without a solution their parts of vectors over all of these."""
+    """Gives joints in loops without a solution their parts of vectors over all such joints."""
     tree, entries = sweep.robot.tree, sweep.robot.embedding.unsolved_entries
     place = np.zeros(tree.nv, int)
     place[entries] = np.arange(len(entries))
@@ -104,7 +103,7 @@ def _provide(sweep: Sweep[Any, Any], w: Mapping[str, Any]) -> None:
 
 
 def outward(cluster: Node) -> None:
-    """Velocities and forces along the cluster's basis; then as in C-ABA."""
+    """Velocities and forces along the cluster's basis N; then as in C-ABA."""
     memory, shape = cluster.memory, cluster.shape
     memory.v, memory.tau = memory.v_given, memory.tau_given
     if cluster.tangent:
@@ -127,7 +126,7 @@ def accelerate(cluster: Node) -> None:
 
 
 def fit(cluster: Visit[Record, FittedCluster]) -> None:
-    """w = N Nᵀ w, and v a part of it."""
+    """w := N Nᵀ w, and v as a part of it."""
     cluster.report_gap(moving=False)
     memory = cluster.memory
     memory.v_fit = memory.v

@@ -1,11 +1,12 @@
 """The inverse of the joint-space inertia matrix, block by block [003, eq. 26, 27].
 
-B⁻¹ = 1 − κ ψ X, eq. 26, is like B (see factorization.py) with the joints between two clusters free: −Y is at the end,
-and each cluster on the way counts with T = X − S Y instead of X. Blocks of H⁻¹ = B⁻¹ D⁻¹ B⁻ᵀ, eq. 27, are sums over all
-clusters that carry both c and k. From the nearest of them to the ground, all terms have the same ends:
-P = Tᵀ … Tᵀ (−Yᵀ), forces that climb from c, and others from k, to bodies of that cluster. What is between is summed
-once: Ω, the accelerations of these bodies by forces on them, S D⁻¹ Sᵀ + T Ω' Tᵀ with Ω' of the output bodies [001,
-eq. 67]. So H⁻¹ = P_cᵀ Ω P_k, and a pair of clusters takes one step.
+H⁻¹ = B⁻¹ D⁻¹ B⁻ᵀ (eq. 27), where B⁻¹ = 1 − κ ψ X (eq. 26) is like B of factorization.py with the joints between two
+clusters free: −Y takes the place of Y, and T = X − S Y that of X of each cluster in between.
+
+The block of H⁻¹ for clusters c and k is a sum over all clusters that carry both. From the nearest of these to the
+ground, all terms begin and end alike: with P = Tᵀ … Tᵀ (−Yᵀ), forces that are propagated from c, and from k, to bodies
+of that nearest cluster. What stands between is summed once: Ω, the accelerations of these bodies per unit force on
+them, Ω = S D⁻¹ Sᵀ + T Ω' Tᵀ with Ω' of the output bodies [001, eq. 67]. So H⁻¹_ck = P_cᵀ Ω P_k, one product a pair.
 """
 
 from __future__ import annotations
@@ -36,21 +37,21 @@ from coupler.spatial import mirrored
 
 
 class BodyMemory(efpa.ArticulatedBody):
-    """What a body that carries others remembers; indices are numbers of bodies of its cluster, or of output bodies."""
+    """What a body that carries others remembers. Indices are numbers of bodies of its cluster, or of output bodies."""
 
-    A = provided()  # 6 × freedoms: its acceleration by unit of force at the joints of its cluster
-    P = provided()  # 6 × freedoms: of an output body, the force on it by unit of force at the joints of the cluster
-    Omega = Indexed()  # 6 × 6: its acceleration by unit of force on another body of its cluster
-    T = Indexed()  # 6 × 6: its acceleration by unit of acceleration of an output body
+    A = provided()  # 6 × freedoms: its acceleration per unit force at the joints of its cluster
+    P = provided()  # 6 × freedoms: the force on an output body per unit force at the joints of the cluster
+    Omega = Indexed()  # 6 × 6: its acceleration per unit force on another body of its cluster
+    T = Indexed()  # 6 × 6: its acceleration per unit acceleration of an output body
 
 
 class ClusterMemory(efpa.ArticulatedCluster):
-    H = provided()  # its own block of H⁻¹
+    H = provided()  # the cluster's diagonal block of H⁻¹
 
 
 def mass_matrix_inverse_program(robot: Robot) -> Any:
-    """The program q → H⁻¹ of a robot, as its `mass_matrix_inverse_entries`; what is left out is zero."""
-    sweep = Sweep(robot, "mass_matrix_inverse", body=BodyMemory, cluster=ClusterMemory, paired=True, oriented=())
+    """The program q → H⁻¹: those entries that `mass_matrix_inverse_entries` lists; all others are zero."""
+    sweep = Sweep(robot, "mass_matrix_inverse", body=BodyMemory, cluster=ClusterMemory, oriented=())
     sweep.inputs("q")
     blocks = Blocks(sweep)
     sweep.outward(efpa.outward, carriers=True)
@@ -61,14 +62,14 @@ def mass_matrix_inverse_program(robot: Robot) -> Any:
 
 
 def mass_matrix_inverse_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """Rows and columns of the entries that the program gives, of each pair of equal ones at least one."""
+    """Rows and columns of the program's entries; of two entries that are equal by symmetry, at least one is there."""
     return Blocks(Sweep(robot, "entries")).entries
 
 
 def respond(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
-    """A cluster's own H⁻¹ = D⁻¹ + Y Ω' Yᵀ, and what its bodies do by unit of force at its joints, A, or on them, Ω.
+    """A cluster's diagonal block D⁻¹ + Y Ω' Yᵀ, and accelerations per unit force: at its joints A, on its bodies Ω.
 
-    A force on a body is Sᵀ at the joints and Xᵀ on the output body: so Ω = A Sᵀ + T Ω' Xᵀ.
+    A force on a body acts as Sᵀ on the joints and as Xᵀ on the output body, so Ω = A Sᵀ + T Ω' Xᵀ.
     """
     outputs, grounded = cluster.outputs, cluster.grounded
     outside = [[response_outside(one, other) for other in outputs] for one in outputs]  # Ω', zero on the ground
@@ -91,36 +92,36 @@ def respond(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
 
 
 def response_outside(one: Output[BodyMemory], other: Output[BodyMemory]) -> Any:
-    """The acceleration of an output body by unit of force on another."""
+    """Ω': the acceleration of an output body per unit force on another one."""
     return np.zeros((6, 6)) if one.grounded else one.memory.Omega[other.number]
 
 
 def pass_cluster(A: Sequence[Any], T: Sequence[Sequence[Any]], P: Sequence[Any]) -> Any:
     """The block Aᵀ P of a cluster and one that it carries, and P := Tᵀ P on its output bodies.
 
-    Joints answer a force on a body as the body answers a force at the joints.
+    By symmetry, the joints' acceleration per unit force on a body is Aᵀ.
     """
-    passed = [block_between(column, P) for column in zip(*T, strict=True)]
-    return (block_between(A, P), *passed) if passed else block_between(A, P)
+    on_outputs = [block_between(column, P) for column in zip(*T, strict=True)]
+    return (block_between(A, P), *on_outputs) if on_outputs else block_between(A, P)
 
 
 def acceleration_by_forces(Omega: Sequence[Any], P: Sequence[Any]) -> Any:
-    """Ω P: the acceleration of a body by forces on all that has to do with it."""
+    """Σ Ω P: the acceleration of a body by forces on several bodies."""
     return reduce(add, (W @ p for W, p in zip(Omega, P, strict=True)))
 
 
 def block_between(P: Sequence[Any], A: Sequence[Any]) -> Any:
-    """The block Pᵀ A of two clusters, by forces of the one and accelerations by the other."""
+    """Σ Pᵀ A: the block of two clusters, from forces by the one and accelerations by the other."""
     return reduce(add, (p.T @ a for p, a in zip(P, A, strict=True)))
 
 
 class Blocks:
-    """The blocks of H⁻¹, one for each two clusters that feel each other.
+    """The blocks of H⁻¹, one for each two clusters that are coupled.
 
-    What forces at the joints of a cluster do to the bodies that carry it climbs to the ground as P, 6 × n on each body.
-    Clusters are passed from the tips inwards, and each of them by all that it carries: two that meet there, coming from
-    different sides, make their block, and each makes one with the cluster that it passes. So P needs memory for the one
-    place where it is.
+    Forces at the joints of a cluster are propagated to the ground as P, 6 × freedoms on each body that carries it.
+    Clusters are taken from the tips inward. At each of them the P of all clusters that it carries arrive: two from
+    different sides make their block there, each makes one with the cluster itself, and all are propagated to its output
+    bodies. So memory holds one P for each cluster.
 
     Attributes:
         entries: rows and columns of the result's elements, one of two that are equal by symmetry.
@@ -131,14 +132,14 @@ class Blocks:
         self._parent = [cluster.parent for cluster in sweep.robot.cluster_tree.clusters]
         self._outputs = [instance.outputs for instance in sweep.instances]
         self._carriers: list[list[int]] = [[] for _ in clusters]
-        for shape, alike in sweep.shapes:
-            for k in alike:
+        for shape, members in sweep.shapes:
+            for k in members:
                 self._carriers[k] = [sweep.instances[k].links[i] for i in np.flatnonzero(shape.carries)]
-        self._sides: list[list[list[int]]] = [[] for _ in clusters]  # of each cluster all that it carries, by child
+        self._sides: list[list[list[int]]] = [[] for _ in clusters]  # for each cluster all that it carries, by child
         for k in reversed(clusters[1:]):
             self._sides[self._parent[k]].append([k, *(i for side in self._sides[k] for i in side)])
         columns = [velocities_of(sweep.robot, k) for k in clusters]
-        self._sizes = [len(own) for own in columns]
+        self._sizes = [len(entries) for entries in columns]
         self._A, self._Omega, self._T, self._P, self._R = (sweep.store(name) for name in ("A", "Omega", "T", "P", "R"))
         self._H = sweep.result_store("H")
         for k in clusters[1:]:
@@ -153,7 +154,7 @@ class Blocks:
         sweep.provide = self._provide
 
     def _make_room(self, k: int) -> None:
-        """For what is a cluster's own."""
+        """Makes room for a cluster's quantities."""
         self._H.add((k, k), (self._sizes[k], self._sizes[k]))
         for link in self._carriers[k]:
             self._A.add(link, (6, self._sizes[k]))
@@ -175,7 +176,7 @@ class Blocks:
         return next(side for side in self._sides[self._parent[k]] if side[0] == k)
 
     def _pairs(self) -> list[tuple[int, int]]:
-        """The clusters that feel each other, in the order in which their blocks are made."""
+        """Pairs of coupled clusters, in the order in which their blocks are computed."""
         pairs: list[tuple[int, int]] = []
         for j in reversed(range(1, len(self._parent))):
             for number, side in enumerate(self._sides[j]):
@@ -185,7 +186,7 @@ class Blocks:
         return pairs
 
     def run(self) -> None:
-        """Makes all blocks, but for clusters' own."""
+        """Writes the steps that compute all blocks but the diagonal ones."""
         schedule = self._sweep.schedule()
         self._H.buffer  # noqa: B018  (an output, even where there is no block)
         for j in reversed(range(1, len(self._parent))):
@@ -194,24 +195,24 @@ class Blocks:
         schedule.run()
 
     def _meet(self, schedule: Schedule, j: int) -> None:
-        """Blocks of clusters that come to a cluster from different sides."""
+        """Blocks of two clusters that cluster j carries on different sides."""
         P, R, Omega = self._P.place, self._R, self._Omega.place
         for number, side in enumerate(self._sides[j]):
             bodies = self._outputs[side[0]]
             others = [(c, self._outputs[other[0]]) for other in self._sides[j][:number] for c in other]
-            moved = sorted({link for _, links in others for link in links})
+            accelerated = sorted({link for _, links in others for link in links})
             for k in side if others else ():
                 forces = [P((k, i)) for i in range(len(bodies))]
-                for i, link in enumerate(moved):
+                for i, link in enumerate(accelerated):
                     target = R.place((self._sizes[k], i))
                     schedule.call(acceleration_by_forces, [Omega((link, body)) for body in bodies], forces, out=target)
                 for c, links in others:
-                    own = [P((c, i)) for i in range(len(links))]
-                    motions = [R.place((self._sizes[k], moved.index(link))) for link in links]
-                    schedule.call(block_between, own, motions, out=self._H.place((c, k)))
+                    forces_of_c = [P((c, i)) for i in range(len(links))]
+                    motions = [R.place((self._sizes[k], accelerated.index(link))) for link in links]
+                    schedule.call(block_between, forces_of_c, motions, out=self._H.place((c, k)))
 
     def _pass(self, schedule: Schedule, j: int) -> None:
-        """Blocks of a cluster with all that it carries; P goes from its bodies to its output bodies."""
+        """Blocks of cluster j with all clusters that it carries; P moves on from its bodies to its output bodies."""
         moving_outputs = self._outputs[j] if self._parent[j] else ()
         for side in self._sides[j]:
             bodies = self._outputs[side[0]]

@@ -1,9 +1,8 @@
-"""Rules for what statics leaves open: how the joints of an over-constrained loop share its load.
+"""Rules for statically indeterminate forces: how the joints of an over-constrained loop share its load.
 
-A planar four-bar of four hinges, a door on two of them, a table on four legs: the forces in such joints are not
-determined by the motion. What decides in reality is how the parts bend and how exactly they were made, which a model of
-rigid bodies does not know. A rule says what to assume. Statics hold exactly under each of them, and forces that are
-determinate are the same under all.
+In a planar four-bar with four hinges, a door on two hinges or a table on four legs, the motion does not determine the
+forces in the joints. In reality the elasticity and tolerances of the parts decide, which a model of rigid bodies does
+not have. A rule says what to assume. Under every rule statics hold exactly, and determinate forces are the same.
 """
 
 from __future__ import annotations
@@ -18,18 +17,18 @@ from coupler.model import ModelError
 from coupler.model.wording import listed
 
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")  # of a spatial force: moment, then force
-_WHOLE = 1e-9  # by how much parts of a whole may differ from one
+_WHOLE = 1e-9  # by how much the sum of parts may differ from one
 
 
 @dataclass(frozen=True)
 class MinimumNorm:
-    """The smallest loads: the least Σ |f|² + |m / length|² over all joints and loop joints of a cluster.
+    """The smallest loads: minimises Σ |f|² + |m / length|² over all joints and loop joints of a cluster.
 
-    Every joint counts about the point and along the axes in which it ends, whether it is one of the tree or closes a
-    loop, so the result does not depend on where loops were cut. Rows of couplings count as forces.
+    The load of a joint is taken about the point and along the axes of the frame in which it ends, for tree joints and
+    loop joints alike, so the result does not depend on where loops are cut. Rows of couplings count as forces.
 
     Attributes:
-        length: m, the lever at which a moment counts as much as a force.
+        length: m, the lever arm at which a moment counts as much as a force.
     """
 
     length: float = 1.0
@@ -43,17 +42,17 @@ class MinimumNorm:
 
 @dataclass(frozen=True)
 class StiffnessWeighted:
-    """What elastic joints without play would do: the least elastic energy, Σ f² / k + Σ m² / k. (Castigliano)
+    """The loads of elastic joints without play: minimises the elastic energy Σ f² / k + Σ m² / k (Castigliano).
 
     Attributes:
-        stiffness: by joint, loop joint or coupling, either one number in N/m, of which moments count at a lever of
-            1 m, or six by row, N m/rad about and N/m along the axes in which the joint ends; of a coupling by row.
+        stiffness: by joint, loop joint or coupling. One number, N/m, with moments at a lever arm of 1 m; or six,
+            N m/rad about and N/m along the axes in which the joint ends; or one for each row of a coupling.
         others: the stiffness of all that are not named, N/m.
     """
 
-    stiffness: Mapping[str, float | Sequence[float]]
+    stiffness: Mapping[str, float | Sequence[float]] = field(compare=False)
     others: float = 1.0
-    rows: tuple[tuple[str, tuple[float, ...]], ...] = field(init=False, repr=False)  # the same, to be compared
+    rows: tuple[tuple[str, tuple[float, ...]], ...] = field(init=False, repr=False)  # stiffness, to be compared
 
     def __post_init__(self) -> None:
         if not isinstance(self.stiffness, Mapping):
@@ -65,31 +64,25 @@ class StiffnessWeighted:
             rows.append((name, tuple(np.atleast_1d(np.asarray(values, float)).tolist())))
         object.__setattr__(self, "rows", tuple(rows))
 
-    def __hash__(self) -> int:
-        return hash((self.rows, self.others))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, StiffnessWeighted) and (self.rows, self.others) == (other.rows, other.others)
-
 
 @dataclass(frozen=True)
 class Share:
-    """How joints share what they do to a body along some of its axes.
+    """How joints share the load that they put on a body along some of its axes.
 
-    Each joint counts about its own point: for a joint of the tree where it ends on its child, for a loop joint where it
-    ends on its successor; what does work, as an actuator along the joint, does not count.
+    The load of a joint is taken about its own point: where a tree joint ends on its child, and a loop joint on its
+    successor. Forces that do work, such as those of an actuator along the joint, do not count.
 
     Attributes:
         body: the name of the body.
-        parts: by joint or loop joint on that body its part of the sum over all that are named; together 1. A joint with
-            the part 0 takes nothing.
+        parts: by joint or loop joint on that body, its part of the sum over all that are named; together 1. A joint
+            with part 0 takes nothing.
         along: some of "mx my mz fx fy fz", moments about and forces along the body's axes.
     """
 
     body: str
-    parts: Mapping[str, float]
-    along: str | Sequence[str]
-    rows: tuple[Any, ...] = field(init=False, repr=False)  # the same, to be compared
+    parts: Mapping[str, float] = field(compare=False)
+    along: str | Sequence[str] = field(compare=False)
+    rows: tuple[Any, ...] = field(init=False, repr=False)  # parts and along, to be compared
 
     def __post_init__(self) -> None:
         what = f"Share on {self.body!r}"
@@ -103,20 +96,14 @@ class Share:
             raise ModelError(f"{what}: along must be some of {' '.join(COMPONENTS)}, got {self.along!r}")
         object.__setattr__(self, "rows", (tuple(zip(self.parts, values.tolist(), strict=True)), along))
 
-    def __hash__(self) -> int:
-        return hash((self.body, self.rows))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Share) and (self.body, self.rows) == (other.body, other.rows)
-
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares that are given, and a rule for what they leave open.
+    """Given shares, and a rule for what they leave open.
 
     Attributes:
-        shares: all of them.
-        otherwise: the rule.
+        shares: the given shares.
+        otherwise: the rule for the rest.
     """
 
     shares: Sequence[Share]
@@ -132,10 +119,10 @@ Rule = MinimumNorm | StiffnessWeighted | Shares
 
 
 def rule_of(given: Any) -> Rule | None:
-    """The rule that a user means; None where rows that follow from others transmit nothing.
+    """The rule that a user's argument means; None for "kept_rows", where redundant rows transmit nothing.
 
     Raises:
-        ModelError: for anything else.
+        ModelError: if it means no rule.
     """
     if isinstance(given, str) and given in ("kept_rows", "minimum_norm"):
         return MinimumNorm() if given == "minimum_norm" else None

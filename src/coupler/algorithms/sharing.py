@@ -1,13 +1,13 @@
-"""How joints of an over-constrained cluster share what statics leaves open.
+"""How the joints of an over-constrained cluster share a statically indeterminate load.
 
-If some rows of K follow from others, the multipliers z of those rows may be anything: with the kept rows A and the
-others B of K, and the undriven joints U,
+If some rows of K are redundant, their multipliers z are arbitrary. With the kept rows A and the redundant rows B of K,
+and the undriven joints U,
 
     K_Uᵀ λ = s_U    gives    λ_A = K_AUᵀ⁻¹ (s_U − K_BUᵀ z),    λ_B = z.
 
-The load R of a joint, its reaction without what does work, is then a known part and a multiple of z for each row:
-R = R₀ + R₁ z. Statics hold whatever z is. A rule chooses it: conditions C R = 0 first, as many as can be met, and then
-the least Σ c R² over all joints, loop joints and rows of couplings, with a compliance c for each of their rows.
+The load R of a joint, its reaction apart from forces that do work, is an affine function of z: R = R₀ + R₁ z. Statics
+hold for any z. A rule chooses z: it meets conditions C R = 0, as many as can be met, and then minimises Σ c R² over all
+joints, loop joints and rows of couplings, with a compliance c for each of their rows.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from coupler.spatial import Transform
 
 @dataclass(frozen=True)
 class Condition:
-    """A sum of loads of joints on a body that is zero.
+    """A weighted sum of the loads of joints on a body, which is to be zero.
 
     Attributes:
-        component: of moment and force, 0 to 5, along the body's axes.
+        component: the component of moment and force, 0 to 5, along the body's axes.
         link: the number of the body's link in the cluster; None for the output body.
         axes: 3 × 3, row by row, the rotation from that link to the body.
-        joints: for each tree joint that takes part the number of its child in the cluster, and its factor.
-        loops: for each loop joint that takes part its number among the bonds, and its factor.
+        joints: for each tree joint in the sum the number of its child in the cluster, and its factor.
+        loops: for each loop joint in the sum its number among the bonds, and its factor.
     """
 
     component: int
@@ -48,14 +48,14 @@ class Condition:
 
 @dataclass(frozen=True)
 class Sharing:
-    """How the rows of a cluster that follow from others take part.
+    """How the redundant rows of a cluster transmit forces.
 
     Attributes:
-        kept, spare: numbers of the rows that others do not follow from, and of those that do, among all.
+        kept, spare: the numbers of the kept and of the redundant rows among all rows.
         joints: for each body the compliance of its joint, 6 rows.
-        bonds: for each loop joint the same, and for each coupling that of its rows.
-        conditions: of the rule.
-        met: numbers of those that z meets; None if z is given.
+        bonds: for each loop joint the same, and for each coupling the compliance of its rows.
+        conditions: the conditions of the rule.
+        met: the numbers of conditions that z is to meet; None if z is an input of the program.
     """
 
     kept: tuple[int, ...]
@@ -66,23 +66,23 @@ class Sharing:
     met: tuple[int, ...] | None = ()
 
 
-Sharings = tuple[Sharing | None, ...]  # of each cluster; None where nothing is left open
+Sharings = tuple[Sharing | None, ...]  # for each cluster; None if it has no redundant rows
 
 
 class SharedBody(BodyMemory):
-    """Of every body, besides what C-RNEA remembers: the frame on its link in which its joint ends."""
+    """What C-RNEA remembers of a body, and the frame on its link in which its joint ends."""
 
     end_axes, end_origin = provided(), provided()
 
 
 class SharedBond(Record):
-    """Of a loop joint: how its axes are turned from standard form."""
+    """A loop joint's rotation from the axes of its standard form."""
 
     turn = provided()
 
 
 class SharedCluster(ClusterMemory):
-    """Of a cluster, where z is given: that, and what is left of conditions."""
+    """What C-RNEA remembers of a cluster, z where that is an input, and the residuals of conditions (left)."""
 
     z, left = provided(), provided()
 
@@ -91,7 +91,7 @@ Node = Visit[Any, Any]
 
 
 class SharedRows:
-    """What clusters see of the rows that they share, in a program."""
+    """What clusters of a program see of their redundant rows."""
 
     def __init__(self, robot: Robot, sweep: Sweep[Any, Any], sharings: Sharings) -> None:
         self._robot, self._sharings = robot, sharings
@@ -103,7 +103,7 @@ class SharedRows:
         self._left = sweep.result("left", sum(conditions)) if sum(conditions) else None
 
     def provide(self, windows: ClusterWindows, clusters: Sequence[int]) -> None:
-        """Adds that for clusters of the same kind."""
+        """Adds these fields for clusters that share a trace."""
         sharing, tree = self._sharings[clusters[0]], self._robot.tree
         if sharing is None:
             return
@@ -120,14 +120,15 @@ class SharedRows:
 def shared_multipliers(
     cluster: Node, loops: Loops, sharing: Sharing, force: dict[Any, Any], s: Any, undriven: np.ndarray
 ) -> Any:
-    """λ of all rows, z being chosen by a rule; see the module's text.
+    """λ of all rows, with z chosen by a rule; see the module's text.
 
     Args:
-        loops: all rows of what holds it together.
+        cluster: the cluster.
+        loops: all rows of its bonds.
         sharing: the rule.
-        force: what comes through each tree joint with loops open.
-        s: what that needs along the freedoms of all joints.
-        undriven: which of these no actuator drives.
+        force: the force across each tree joint if loops were open.
+        s: the forces that this needs along the freedoms of all joints.
+        undriven: the freedoms that no actuator drives.
     """
     kept, spare = list(sharing.kept), list(sharing.spare)
     need = np.concatenate([s[undriven][:, None], -loops.K[spare][:, undriven].T], axis=1)
@@ -146,7 +147,7 @@ def shared_multipliers(
 
 
 def least(R: Any, C: Any) -> Any:
-    """z of the least |R₀ + R₁ z| for which C₀ + C₁ z = 0, whose rows do not follow from each other."""
+    """The z with C₀ + C₁ z = 0, of independent rows, that minimises |R₀ + R₁ z|."""
     R0, R1, C0, C1 = R[:, 0], R[:, 1:], C[:, 0], C[:, 1:]
     if len(C1) == R1.shape[1]:
         return -solve(C1, C0)
@@ -160,7 +161,7 @@ def least(R: Any, C: Any) -> Any:
 
 
 class Loads:
-    """Loads of all joints of a cluster: columns of what is known, and of what each row of z adds."""
+    """The loads of all joints of a cluster as matrices: R₀ in the first column, R₁ in the others."""
 
     def __init__(self, cluster: Node, loops: Loops, multipliers: Any, force: dict[Any, Any]) -> None:
         self._cluster, self._loops = cluster, loops
@@ -170,19 +171,19 @@ class Loads:
             total = np.concatenate([force[body][:, None], nothing], axis=1) - spared.get(body, 0.0)
             end = Transform(body.memory.end_axes, body.memory.end_origin)
             self.joints.append(end.inverse_force(without_work(body, total)))
-        self.bonds: list[Any] = []  # on the successor, in the loop's frame there; of couplings λ
-        for i, (constraint, own) in enumerate(by_constraint(loops, multipliers)):
+        self.bonds: list[Any] = []  # of loop joints on the successor, in the loop's frame there; of couplings λ
+        for i, (constraint, load) in enumerate(by_constraint(loops, multipliers)):
             if isinstance(constraint, LoopConstraint):
-                own = turned(SharedBond(cluster.views.bonds[i]).turn, loops.wrench(i, own))
-            self.bonds.append(own)
+                load = turned(SharedBond(cluster.views.bonds[i]).turn, loops.wrench(i, load))
+            self.bonds.append(load)
 
     def weighed(self, sharing: Sharing) -> Any:
-        """All loads that z changes, times the roots of their compliances."""
+        """All loads, each row times the square root of its compliance."""
         pairs = [*zip(sharing.joints, self.joints, strict=True), *zip(sharing.bonds, self.bonds, strict=True)]
         return np.concatenate([np.sqrt(compliance)[:, None] * load for compliance, load in pairs])
 
     def condition(self, condition: Condition) -> Any:
-        """The sum of a condition."""
+        """The weighted sum of a condition, as a row of C₀ and C₁."""
         bodies, half, axis = self._cluster.bodies, slice(0, 3), condition.component % 3
         if condition.component > 2:
             half = slice(3, 6)
@@ -205,21 +206,21 @@ def by_constraint(loops: Loops, multipliers: Any) -> Iterator[tuple[Constraint, 
 
 
 def spared_by_loops(cluster: Node, loops: Loops, multipliers: Any) -> dict[Any, Any]:
-    """By body, what loop joints spare its tree joint, in its frame."""
+    """By body, how much less its tree joint transmits because of loop joints, in the body's frame."""
     spared: dict[Any, Any] = {}
-    for i, (constraint, own) in enumerate(by_constraint(loops, multipliers)):
+    for i, (constraint, its_multipliers) in enumerate(by_constraint(loops, multipliers)):
         if isinstance(constraint, LoopConstraint) and constraint.kept:
-            for j, part in loops.spared(i, constraint, own).items():
+            for j, part in loops.spared(i, constraint, its_multipliers).items():
                 spared[cluster.bodies[j]] = spared.get(cluster.bodies[j], 0.0) + part
     return spared
 
 
 def without_work(body: Body[Any], force: Any) -> Any:
-    """The part of a joint's force that does no work: f − Tᵃ Sᵀ f. [001, eq. 9]"""
+    """The part of a joint's force that does no work: f − Tᵃ Sᵀ f. [001, eq. 8, 9]"""
     S = body.subspace
     return force - S @ Cholesky(S.T @ S).solve(S.T @ force)
 
 
 def turned(E: Any, force: Any) -> Any:
-    """A force along axes from which E turns back to those in which it is given."""
+    """A force along the axes that E rotates to."""
     return Transform.rotation(E).inverse_force(force)

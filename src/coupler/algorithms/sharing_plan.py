@@ -1,4 +1,4 @@
-"""What a rule means for the clusters of a robot: rows, compliances and conditions by number instead of by name."""
+"""Turns a rule for indeterminate forces into plans for the clusters of a robot: from names to numbers."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.tolerances import RANK
 from coupler.model.wording import listed
 
-_UNMET = 1e-7  # relative to the largest load: a condition that is further from met contradicts statics
+_UNMET = 1e-7  # relative to the largest load: a condition with a larger residual contradicts statics
 
 
 def planned(robot: Robot, rule: Rule) -> Sharings:
-    """For each cluster with rows that follow from others how they share, z being given; None for the others.
+    """For each cluster with redundant rows a plan in which z is an input; None for the other clusters.
 
     Raises:
-        ModelError: for unknown names, and shares of joints that are not on their body.
+        ModelError: for unknown names, and for shares of joints that are not on the given body.
     """
     shares = rule.shares if isinstance(rule, Shares) else ()
     weights = _Compliances(robot, rule.otherwise if isinstance(rule, Shares) else rule)
     conditions: dict[int, list[Condition]] = {}
     for share in shares:
-        cluster, own = _Named(robot, share).conditions()
-        conditions.setdefault(cluster, []).extend(own)
+        cluster, of_share = _NamedShare(robot, share).conditions()
+        conditions.setdefault(cluster, []).extend(of_share)
     sharings: list[Sharing | None] = [None] * len(robot.cluster_tree.clusters)
     for k, bonds in enumerate(bonds_of_clusters(robot)):
         rows = [(bond, row) for bond in with_every_row(robot, bonds) for row in bond.kept]
@@ -38,7 +38,7 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
         kept = [i for i, (bond, row) in enumerate(rows) if row in kept_of[bond.name]]
         if len(kept) == len(rows):
             if k in conditions:
-                body = next(share.body for share in shares if _Named(robot, share).conditions()[0] == k)
+                body = next(share.body for share in shares if _NamedShare(robot, share).conditions()[0] == k)
                 raise ModelError(f"Share on {body!r}: statics decide all forces of its joints; leave it out")
             continue
         sharings[k] = Sharing(
@@ -53,15 +53,15 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
 
 
 def meeting(sharings: Sharings, left: np.ndarray, largest: np.ndarray) -> Sharings:
-    """The same, with conditions that z is to meet: as many as do not follow from each other.
+    """The same plans, with the conditions that z is to meet: as many as are independent.
 
     Args:
-        sharings: of each cluster, whose z is given.
-        left: samples × (1 + Σ z) × conditions: what is left of them where z is zero, and one in each of its rows.
-        largest: for each sample, the largest load where z is zero.
+        sharings: the plan of each cluster, in which z is an input.
+        left: samples × (1 + Σ z) × conditions: residuals of conditions for z = 0, and for a one in each entry of z.
+        largest: for each sample the largest load for z = 0.
 
     Raises:
-        ModelError: where statics contradict a condition, or the others do.
+        ModelError: if statics or other conditions contradict a condition.
     """
     decided: list[Sharing | None] = []
     row = condition = 0
@@ -70,8 +70,8 @@ def meeting(sharings: Sharings, left: np.ndarray, largest: np.ndarray) -> Sharin
             decided.append(None)
             continue
         spare, count = len(sharing.spare), len(sharing.conditions)
-        own = left[..., condition : condition + count]
-        C0, C1 = own[:, 0], np.swapaxes(own[:, 1 + row : 1 + row + spare] - own[:, :1], 1, 2)
+        residuals = left[..., condition : condition + count]
+        C0, C1 = residuals[:, 0], np.swapaxes(residuals[:, 1 + row : 1 + row + spare] - residuals[:, :1], 1, 2)
         met = _independent(C1)
         for number in range(count):
             error = max(_error(C0[i], C1[i], met, number) / largest[i] for i in range(len(C0)))
@@ -87,7 +87,7 @@ def meeting(sharings: Sharings, left: np.ndarray, largest: np.ndarray) -> Sharin
 
 
 def _independent(C: np.ndarray) -> list[int]:
-    """Rows of C, samples × m × n, that do not follow from each other at any sample."""
+    """Rows of C, samples × m × n, that are independent in every sample."""
     if not C.size:
         return []
     sigma = np.linalg.svd(C, compute_uv=False)
@@ -97,23 +97,23 @@ def _independent(C: np.ndarray) -> list[int]:
 
 
 def _error(C0: np.ndarray, C1: np.ndarray, met: Sequence[int], number: int) -> float:
-    """How far a condition is from met if others are."""
+    """The residual of a condition if others are met."""
     z = np.linalg.lstsq(C1[met], -C0[met], rcond=None)[0] if met else np.zeros(C1.shape[1])
     return abs(C0[number] + C1[number] @ z)
 
 
 class _Compliances:
-    """1 / k of all rows."""
+    """The compliances 1 / k of rows, by name."""
 
     def __init__(self, robot: Robot, rule: MinimumNorm | StiffnessWeighted) -> None:
         length = rule.length if isinstance(rule, MinimumNorm) else 1.0
         self._others = rule.others if isinstance(rule, StiffnessWeighted) else 1.0
         self._named = dict(rule.rows) if isinstance(rule, StiffnessWeighted) else {}
         self._levers = np.array([length**-2] * 3 + [1.0] * 3)
-        known = {*robot.tree.number, *(loop.name for loop in robot.loops), *(own.name for own in robot.couplings)}
+        names = {*robot.tree.number, *(loop.name for loop in robot.loops), *(c.name for c in robot.couplings)}
         for name in self._named:
-            if name not in known:
-                raise ModelError(f"rule: there is no joint, loop or coupling {name!r}; there are {listed(known)}")
+            if name not in names:
+                raise ModelError(f"rule: there is no joint, loop or coupling {name!r}; there are {listed(names)}")
 
     def of_joint(self, name: str) -> tuple[float, ...]:
         given = self._named.get(name, (self._others,))
@@ -131,14 +131,14 @@ class _Compliances:
 
 
 @dataclass(frozen=True)
-class _Named:
-    """A share of joints by name."""
+class _NamedShare:
+    """A share, with the robot whose joints it names."""
 
     robot: Robot
     share: Share
 
     def conditions(self) -> tuple[int, list[Condition]]:
-        """The cluster of all its joints, and its conditions: of each joint but the one with the largest part."""
+        """The cluster of all its joints, and a condition for each joint but the one with the largest part."""
         body, tree = self.share.body, self.robot.tree
         if body not in tree.place:
             raise ModelError(f"Share: there is no body {body!r}; there are {listed(self.robot.body_names)}")
@@ -161,17 +161,12 @@ class _Named:
         return k, conditions
 
     def _place(self, name: str) -> tuple[int, bool, int, float]:
-        """Of a joint its cluster, whether it closes a loop, its number there, and the sign of its force on the body."""
+        """A joint's cluster, whether it closes a loop, its number there, and the sign of its force on the body."""
         tree, clusters, on = self.robot.tree, self.robot.cluster_tree, self.robot.tree.place[self.share.body][0]
         if name in tree.number:
             link = tree.number[name]
-            k = clusters.cluster_of[link]
-            return (
-                k,
-                False,
-                clusters.clusters[k].bodies.index(link),
-                self._sign(name, tree.links[link].parent, link, on),
-            )
+            k, sign = clusters.cluster_of[link], self._sign(name, tree.links[link].parent, link, on)
+            return k, False, clusters.clusters[k].bodies.index(link), sign
         for k, bonds in enumerate(bonds_of_clusters(self.robot)):
             for i, bond in enumerate(bonds):
                 if bond.name == name and isinstance(bond, LoopConstraint):
@@ -190,6 +185,6 @@ class _Named:
 def _terms(
     places: dict[str, tuple[int, bool, int, float]], part: float, name: str
 ) -> Iterator[tuple[bool, int, float]]:
-    """Factors of the loads in `load of one joint − its part of the sum`."""
+    """The factors of all loads in the condition `load of one joint − its part of the sum`."""
     for other, (_, is_loop, number, sign) in places.items():
         yield is_loop, number, sign * ((1.0 if other == name else 0.0) - part)

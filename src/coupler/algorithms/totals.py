@@ -1,4 +1,4 @@
-"""The centre of mass, momentum and energy of all bodies together."""
+"""The centre of mass, momentum and energy of a robot."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class Totals(ClusterRecord):
 
 
 def centre_of_mass_program(robot: Robot) -> Any:
-    """The program q → the centre of mass of all bodies in the world."""
+    """The program q → the centre of mass of all bodies, in world coordinates."""
     sweep = Sweep(robot, "centre_of_mass", body=PoseBody, cluster=Totals, oriented=())
     sweep.inputs("q")
     moment, fixed = sweep.total("moment", 3), robot.tree.links[0].inertia
-    sweep.outward(weigh)
+    sweep.outward(add_moments)
     sweep.finish("centre", 3, lambda total, h, m: (total + h) / m, moment, fixed.h, robot.mass)
     return sweep.build()
 
@@ -52,7 +52,7 @@ def momentum_program(robot: Robot) -> Any:
     sweep = Sweep(robot, "momentum", body=MotionBody, cluster=Totals, oriented=())
     sweep.inputs("q", "v")
     momentum = sweep.total("momentum", 6)
-    sweep.outward(carry)
+    sweep.outward(add_momentum)
     sweep.finish("h", 6, lambda total: total, momentum)
     return sweep.build()
 
@@ -61,8 +61,8 @@ def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
     """The program (q, v) → ½ Σ vᵀ I v over all bodies and ½ Σ A q̇² over armatures.
 
     Args:
-        all_joints: whether velocities w of all joints in loops without a solution are given as a further input, in the
-            order of `unsolved_links`. At a dead point, v cannot tell them.
+        all_joints: whether the velocities w of all joints in loops without a solution are a further input, in the order
+            of `unsolved_links`. At a dead point, v does not determine them.
     """
     sweep = Sweep(robot, "kinetic_energy", body=SpeedBody, cluster=Totals, oriented=())
     sweep.inputs("q", "v")
@@ -79,25 +79,24 @@ def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
 
         sweep.provide = provide
     energy = sweep.total("energy", 1)
-    sweep.outward(speed_of_all_joints if all_joints else speed)
+    sweep.outward(add_kinetic_of_all_joints if all_joints else add_kinetic)
     sweep.finish("T", 1, lambda total: total, energy)
     return sweep.build()
 
 
 def potential_energy_program(robot: Robot) -> Any:
-    """The program q → the energy of all bodies in the field of gravity, and of springs at joints and between points."""
-    everybody = bool(robot.elements)
-    sweep = Sweep(robot, "potential_energy", body=PoseBody, cluster=Totals, everybody=everybody)
+    """The program q → the energy of gravity, and of springs at joints and between points."""
+    sweep = Sweep(robot, "potential_energy", body=PoseBody, cluster=Totals, leaf_bodies=bool(robot.elements))
     sweep.inputs("q")
     energy, fixed = sweep.total("energy", 1), robot.tree.links[0].inertia
-    sweep.outward(lift)
+    sweep.outward(add_potential)
     add_element_energy(sweep, energy)
     sweep.finish("V", 1, lambda total, V: total - V, energy, fixed.h @ robot.gravity)
     return sweep.build()
 
 
-def weigh(cluster: Visit[PoseBody, Totals]) -> None:
-    """Σ m r, for the centre of mass of each body."""
+def add_moments(cluster: Visit[PoseBody, Totals]) -> None:
+    """Σ m r, with r the centre of mass of each body."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
         cluster.memory.moment += first_moment(body)
@@ -105,7 +104,7 @@ def weigh(cluster: Visit[PoseBody, Totals]) -> None:
         body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
-def carry(cluster: Visit[MotionBody, Totals]) -> None:
+def add_momentum(cluster: Visit[MotionBody, Totals]) -> None:
     """Σ Xᵀ I v."""
     cluster.report_gap()
     for body in cluster.bodies:
@@ -114,8 +113,8 @@ def carry(cluster: Visit[MotionBody, Totals]) -> None:
         body.memory.E, body.memory.r, body.memory.v = body.pose.E, body.pose.r, body.v
 
 
-def speed(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> None:
-    """½ Σ vᵀ I v, and of armatures; velocities follow from v, unless nothing `moving` is asked of it."""
+def add_kinetic(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> None:
+    """½ Σ vᵀ I v + ½ Σ A q̇². `moving` says whether velocities follow from v, which they cannot at dead points."""
     cluster.report_gap(moving=moving)
     for body in cluster.bodies:
         armature = (body.model.armature * body.w) @ body.w
@@ -124,24 +123,24 @@ def speed(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> None:
         body.memory.v = body.v
 
 
-def speed_of_all_joints(cluster: Visit[SpeedBody, Totals]) -> None:
-    """The same from velocities of all joints, where these are given."""
+def add_kinetic_of_all_joints(cluster: Visit[SpeedBody, Totals]) -> None:
+    """The same, from the velocities of all joints where these are an input."""
     if not cluster.shape.solved:
         cluster.w = np.concatenate([joint.w for joint in cluster.views.joints])
-    speed(cluster, moving=cluster.shape.solved)
+    add_kinetic(cluster, moving=cluster.shape.solved)
 
 
-def lift(cluster: Visit[PoseBody, Totals]) -> None:
+def add_potential(cluster: Visit[PoseBody, Totals]) -> None:
     """−Σ m r · g, and ½ Σ k (q − rest)²."""
     cluster.report_gap(moving=False)
     for body, q in zip(cluster.bodies, cluster.q, strict=True):
-        away = body.kind.difference(body.model.rest, q)
-        springs = 0.5 * ((body.model.stiffness * away) @ away)
+        deflection = body.kind.difference(body.model.rest, q)
+        springs = 0.5 * ((body.model.stiffness * deflection) @ deflection)
         cluster.memory.energy += np.array([springs - first_moment(body) @ cluster.gravity])
         if body.remembers:
             body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
 def first_moment(body: Body[Any]) -> Any:
-    """m r of its centre of mass, in the world."""
+    """m r, with r its centre of mass in world coordinates."""
     return body.inertia.m * body.pose.r + body.pose.E.T @ body.inertia.h

@@ -1,7 +1,7 @@
-"""Work that is not trusted, in processes of its own: they may read some folders, do nothing else, and not for long.
+"""Untrusted work in processes of its own, which may read some folders, do nothing else, and not for long.
 
-`Child` is the side that asks. `serving` runs in the child, `confinement` is how it gives up its rights, and `answers`
-is what travels between the two. The child never imports coupler as a whole, only these files and that of its job.
+`Child` is the side that asks. `serving` runs in the child, `confinement` gives up the child's rights, and `answers`
+encodes what travels between the two. The child never imports coupler as a whole, only these files and that of its job.
 """
 
 from coupler.children.child import Child, ChildError

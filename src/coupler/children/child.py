@@ -1,4 +1,4 @@
-"""The side that asks: a child that is started when it is first needed, kept for the next time, and dropped when ill."""
+"""The side that asks: a child is started when it is first needed, kept for the next request, and ended if it fails."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class Child:
         Raises:
             ChildError: if the job raises anything, takes too long or too much memory, or crashes.
         """
-        own = {"folders": [str(folder) for folder in folders], "seconds": self.seconds, "memory": self.memory}
+        limits = {"folders": [str(folder) for folder in folders], "seconds": self.seconds, "memory": self.memory}
         with self._lock:
             try:
-                answer = self._exchanged(encode({**request, **own}))
+                answer = self._exchanged(encode({**request, **limits}))
                 header, arrays = decode(answer)
             except (OSError, ValueError, EOFError) as error:
                 self._end()
@@ -137,7 +137,7 @@ class Child:
         process.wait()
 
     def _forget(self) -> None:
-        """In a process that was forked off this one, which keeps the child; that one starts another."""
+        """In a forked process: the child stays with the process that started it, and this one starts another."""
         self._lock = threading.Lock()
         if self._process is not None:
             self._inherited.append(self._process)
@@ -160,7 +160,12 @@ def _process(job: Path, modules: list[str]) -> subprocess.Popen[bytes]:
 
 
 def _read(descriptor: int, length: int, until: float) -> bytes:
-    """So many bytes, read until then."""
+    """A number of bytes from a pipe.
+
+    Raises:
+        TimeoutError: if they have not come by the time `until`, s of the monotonic clock.
+        EOFError: if the other end is closed before.
+    """
     pieces, missing = [], length
     while missing:
         ready, _, _ = select.select([descriptor], [], [], max(0.0, until - time.monotonic()))
@@ -188,7 +193,7 @@ def _check(header: dict[str, Any], seconds: int, memory: int) -> None:
 def _raise_death(status: Any, seconds: int) -> None:
     if status == "too much":
         raise ChildError("memory", f"it comes to more than {serving.MOST >> 20} MB")
-    signals = {-int(one): one for one in signal.Signals} if isinstance(status, int) else {}
+    names = {-int(each): each.name for each in signal.Signals} if isinstance(status, int) else {}
     if status in (-int(getattr(signal, "SIGALRM", 0)), -int(getattr(signal, "SIGXCPU", 0))):
         raise ChildError("time", f"it takes longer than {seconds} s")
-    raise ChildError("crash", f"its process crashed ({signals[status].name if status in signals else status})")
+    raise ChildError("crash", f"its process crashed ({names.get(status, status)})")

@@ -80,14 +80,14 @@ def _parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"coupler {__version__}")
     verbs = parser.add_subparsers(prog="coupler", dest="verb", metavar="VERB", help="the action", title="arguments")
     for verb in VERBS.values():
-        own = verbs.add_parser(
+        verb_parser = verbs.add_parser(
             verb.name,
             description=f"{verb.about[0].upper()}{verb.about[1:]}.",
             epilog="\n".join([*verb.more, f"example: {verb.example}"]),
             formatter_class=RawDescriptionHelpFormatter,
         )
-        own.set_defaults(parser=own)
-        verb.add(own)
+        verb_parser.set_defaults(parser=verb_parser)
+        verb.add(verb_parser)
     return parser
 
 

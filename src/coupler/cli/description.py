@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.model import Robot
+from coupler.model.text import notes_of
 
 
 def described(robot: Robot) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def described(robot: Robot) -> dict[str, Any]:
             "visible": sum(shape.visible for shape in robot.shapes),
             "touching": sum(shape.touches for shape in robot.shapes),
         },
-        "notes": _notes(robot),
+        "notes": notes_of(robot),
         "warnings": robot.warnings,
     }
 
@@ -96,8 +97,3 @@ def _couplings(robot: Robot, errors: dict[str, Any]) -> list[dict[str, Any]]:
         }
         for coupling in robot.couplings
     ]
-
-
-def _notes(robot: Robot) -> list[str]:
-    """The notes of `print(robot)`: remarks and idle freedoms."""
-    return [line.removeprefix("note: ") for line in str(robot).splitlines() if line.startswith("note: ")]

@@ -13,6 +13,7 @@ from coupler.cli.loading import load_robot
 from coupler.cli.output import columns, fitted, heading, print_json
 from coupler.cli.parser import Verb, add_file, add_json
 from coupler.model import Robot
+from coupler.model.text import tree_lines
 from coupler.model.wording import counted
 
 
@@ -34,12 +35,9 @@ def _run(given: Namespace) -> int:
 VERB = Verb("info", "describe a robot: clusters, loops, freedoms", "coupler info tello", _add, _run)
 
 
-_BELOW = ("driven by ", "note: ", "warning: ")  # what else the text of a robot has, told further down
-
-
 def _tree(robot: Robot) -> Iterator[str]:
-    """The lines of `print(robot)` up to its actuators and notes; long lines are wrapped, and the branches drawn on."""
-    first, *lines = (line for line in str(robot).splitlines() if not line.startswith(_BELOW))
+    """The cluster tree; where a long line is wrapped, its branches are drawn on."""
+    first, *lines = tree_lines(robot)
     yield heading(fitted(first))
     for line in lines:
         branch = re.match(r"[ │├└─]*", line)[0]  # type: ignore[index]
@@ -56,7 +54,7 @@ def _facts(about: dict[str, Any]) -> dict[str, str]:
         "bodies": bodies,
         "joints": f"{len(about['joints'])}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
         "independent": ", ".join(about["independent"]),
-        "actuators": ", ".join(_told(actuator) for actuator in about["actuators"]) or "none",
+        "actuators": ", ".join(_actuator(actuator) for actuator in about["actuators"]) or "none",
         "springs": ", ".join(spring["name"] for spring in about["springs"]),
         "frames": ", ".join(about["frames"]),
         "keyframes": ", ".join(about["keyframes"]),
@@ -65,8 +63,8 @@ def _facts(about: dict[str, Any]) -> dict[str, str]:
     return {name: text for name, text in facts.items() if text and (name != "shapes" or shapes["count"])}
 
 
-def _told(actuator: dict[str, Any]) -> str:
-    """An actuator by its name, and its kind if it is no motor."""
+def _actuator(actuator: dict[str, Any]) -> str:
+    """The name of an actuator, and its kind unless it is a motor."""
     return actuator["name"] + ("" if actuator["kind"] == "motor" else f" ({actuator['kind']})")
 
 

@@ -34,7 +34,7 @@ def load_robot(given: Namespace) -> Robot:
     if not os.path.exists(path) or os.path.isdir(path):
         return _bundled(given, path)
     if is_log(given.file):
-        raise ModelError(f"{path}: it is a log, not a robot; `coupler log {path}` tells what is in it")
+        raise ModelError(f"{path}: it is a log, not a robot; `coupler log {path}` describes it")
     return load_file(
         path,
         closures=False if given.closures == "none" else given.closures,
@@ -59,7 +59,7 @@ def load_with_log(given: Namespace, needed: bool = True) -> tuple[Any, Any]:
 
     Args:
         given: the arguments.
-        needed: whether it is an error that the log does not tell which robot it is of; if not, the robot is None then.
+        needed: whether a log whose robot is not known is an error; otherwise the robot is None then.
 
     Raises:
         ModelError: for a log that cannot be read, and for a robot that is not known or not that of the log.
@@ -92,9 +92,8 @@ def load_file(path: Path, **options: Any) -> Robot:
 
     with caught_warnings() as messages:
         robot = load(path, **options)
-    others = (
-        text for text in messages if not any(own in text for own in robot.warnings)
-    )  # `load` gives its own as one
+    # `load` shows all of a robot's warnings as one
+    others = (text for text in messages if not any(warning in text for warning in robot.warnings))
     return replace(robot, warnings=(*robot.warnings, *others))
 
 

@@ -1,4 +1,4 @@
-"""`coupler log`: tells what is in the log of a run, or converts it."""
+"""`coupler log`: describes the log of a run, or converts it."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def _run(given: Namespace) -> int:
     log, out = Log.load(given.log)[:: given.every], given.out
     if out is None:
         damage = _damage(log)
-        told = {**_told(log), **({"note": damage} if damage else {})}
+        facts = {**_facts(log), **({"note": damage} if damage else {})}
         if given.json:
-            print_json(told)
+            print_json(facts)
         else:
-            print(columns({name.replace("_", " "): _text(value) for name, value in told.items()}))
+            print(columns({name.replace("_", " "): _text(value) for name, value in facts.items()}))
         return 1 if damage else 0
     if out.exists() and not given.force:
         raise ModelError(f"{out} exists already; --force overwrites it")
@@ -46,10 +46,10 @@ def _run(given: Namespace) -> int:
     return 0
 
 
-VERB = Verb("log", "tell what is in a log, or convert it", "coupler log run.clog run.csv", _add, _run)
+VERB = Verb("log", "describe a log, or convert it", "coupler log run.clog run.csv", _add, _run)
 
 
-def _told(log: Any) -> dict[str, Any]:
+def _facts(log: Any) -> dict[str, Any]:
     times = log.times
     return {
         "robot": log.robot,

@@ -19,7 +19,7 @@ from coupler.contact.restitution import (
     takes_part,
 )
 from coupler.contact.solution import Solution
-from coupler.contact.step.impact import MOST_ROUNDS
+from coupler.contact.step.impact_kernels import MOST_ROUNDS
 
 _INELASTIC = Restitution(0.0)
 

@@ -116,7 +116,8 @@ class Layout:
     for the midpoint rule, whether each tree of bodies is near a contact. The result of a step starts with the next
     state. Then come the gap, point and frame of each contact where the step evaluated forces (points and frames only if
     the scene asks for them), the residual, the numbers of pressing contacts, of sweeps, of further iterations and of
-    rounds of its kick; and if actuators act, their forces, N m or N, and their work, J.
+    rounds of its kick, and the depth of overlaps that are left as they are (see `Jams`); and if actuators act, their
+    forces, N m or N, and their work, J.
 
     Attributes:
         limited: the entries of joints with limits.
@@ -151,7 +152,7 @@ class Layout:
         sizes |= {"near": self.trees if midpoint and n else 0}
         self.state, self.parts_of_state = sum(sizes.values()), tuple(sizes)
         sizes |= {"gaps": n} | ({"points": 3 * n, "frames": 9 * n} if scene.places else {})
-        sizes |= dict.fromkeys(("residual", "touching", "sweeps", "iterations", "rounds"), 1)
+        sizes |= dict.fromkeys(("residual", "touching", "sweeps", "iterations", "rounds", "jammed"), 1)
         if scene.motors:
             sizes |= dict.fromkeys(("motors", "motor_work"), len(robot.actuators))
         ends = np.cumsum([*sizes.values()]).tolist()

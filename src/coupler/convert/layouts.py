@@ -14,7 +14,7 @@ import numpy as np
 
 from coupler.grouping import grouped
 from coupler.io.mjcf.joints import steps_of as mjcf_steps
-from coupler.io.mjcf.names import Names
+from coupler.io.mjcf.names import PartNames
 from coupler.io.urdf.joints import steps_of as urdf_steps
 from coupler.model import ModelError, Robot, Spherical
 from coupler.model.robot import check_robot
@@ -124,7 +124,7 @@ def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
     return Layout("MuJoCo", slots, rest, int(model.nv))
 
 
-def _mujoco_names(model: Any) -> Names:
+def _mujoco_names(model: Any) -> PartNames:
     """What joints and bodies are called when coupler loads the same model; MuJoCo leaves some without a name."""
 
     def listed(count: int, of: Any) -> list[str]:
@@ -139,7 +139,7 @@ def _mujoco_names(model: Any) -> Names:
     sizes = {key: getattr(model, key) for key in ("nbody", "njnt", "nsite", "neq")}
     places = {key: getattr(model, key) for key in ("site_bodyid", "jnt_bodyid", "eq_type")}
     mjcf: Any = SimpleNamespace(names=names, **sizes, **places)
-    return Names(mjcf)
+    return PartNames(mjcf)
 
 
 # Pinocchio

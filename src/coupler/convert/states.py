@@ -11,8 +11,7 @@ from coupler.convert.layouts import SIZES, Layout, mujoco_layout, pinocchio_layo
 from coupler.convert.matching import Match, matched_joints
 from coupler.kinematics import frame_pose, frame_velocity
 from coupler.model import Helical, ModelError, Robot
-from coupler.model.embedding.states import batch_of
-from coupler.model.numbers import numbers
+from coupler.model.numbers import batch_of, numbers
 from coupler.rotation import quaternion_from_matrix
 
 _NEAR = 0.05  # rad or m: how far MuJoCo's soft constraints may leave a loop open, with room to spare
@@ -37,7 +36,7 @@ def to_pinocchio(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tupl
     Raises:
         ModelError: for joints that the robot or the model does not have.
     """
-    return _told(robot, q, v, pinocchio_layout(robot, model))
+    return _converted(robot, q, v, pinocchio_layout(robot, model))
 
 
 def from_pinocchio(
@@ -57,7 +56,7 @@ def from_pinocchio(
     Raises:
         ModelError: for joints that the robot or the model does not have, and where loops are open by more.
     """
-    return _read(robot, q, v, pinocchio_layout(robot, model), tolerance)
+    return _closed(robot, q, v, pinocchio_layout(robot, model), tolerance)
 
 
 def to_mujoco(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -79,7 +78,7 @@ def to_mujoco(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tuple[n
     Raises:
         ModelError: for joints that the robot or the model does not have.
     """
-    return _told(robot, q, v, mujoco_layout(robot, model))
+    return _converted(robot, q, v, mujoco_layout(robot, model))
 
 
 def from_mujoco(
@@ -100,7 +99,7 @@ def from_mujoco(
     Raises:
         ModelError: for joints that the robot or the model does not have, and where loops are open by more.
     """
-    return _read(robot, qpos, qvel, mujoco_layout(robot, model), tolerance)
+    return _closed(robot, qpos, qvel, mujoco_layout(robot, model), tolerance)
 
 
 def pinocchio_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
@@ -127,10 +126,11 @@ def mujoco_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
     return _jacobian(robot, q, mujoco_layout(robot, model))
 
 
-# There
+# To another library
 
 
-def _told(robot: Robot, q: Any, v: Any, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+def _converted(robot: Robot, q: Any, v: Any, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+    """A state of the robot in the arrays of another library."""
     matches = matched_joints(robot, layout)
     q = numbers("q", q, (robot.nq,), batch=True)
     v = np.zeros(robot.nv) if v is None else numbers("v", v, (robot.nv,), batch=True)
@@ -138,11 +138,11 @@ def _told(robot: Robot, q: Any, v: Any, layout: Layout) -> tuple[np.ndarray, np.
     q, v = np.broadcast_to(q, (*batch, robot.nq)), np.broadcast_to(v, (*batch, robot.nv))
     robot.check_closed(q)
     positions, velocities = robot.joint_positions(q), robot.joint_velocities(q, v)
-    there = np.broadcast_to(layout.rest, (*batch, len(layout.rest))).copy(), np.zeros((*batch, layout.nv))
+    state = np.broadcast_to(layout.rest, (*batch, len(layout.rest))).copy(), np.zeros((*batch, layout.nv))
     for match in matches:
         slot, joint = match.slot, match.joint
         if joint.name in positions:
-            x, w = (np.asarray(known[joint.name]) for known in (positions, velocities))
+            x, w = (np.asarray(of_joints[joint.name]) for of_joints in (positions, velocities))
             if joint.kind.nv == 1:
                 x, w = x[..., None], w[..., None]
             written = _written(layout, match, x, w)
@@ -153,9 +153,9 @@ def _told(robot: Robot, q: Any, v: Any, layout: Layout) -> tuple[np.ndarray, np.
             written = _free(layout, x, frame_velocity(robot, q, v, slot.body))
         else:
             continue
-        for array, start, value in zip(there, (slot.q, slot.v), written, strict=True):
+        for array, start, value in zip(state, (slot.q, slot.v), written, strict=True):
             array[..., start : start + value.shape[-1]] = value
-    return there
+    return state
 
 
 def _written(layout: Layout, match: Match, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -188,14 +188,15 @@ def _free(layout: Layout, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.
 
 def _jacobian(robot: Robot, q: Any, layout: Layout) -> np.ndarray:
     q = numbers("q", q, (robot.nq,), batch=True)
-    _, rows = _told(robot, q[..., None, :], np.eye(robot.nv), layout)
+    _, rows = _converted(robot, q[..., None, :], np.eye(robot.nv), layout)
     return np.swapaxes(rows, -1, -2)
 
 
-# And back
+# From another library
 
 
-def _read(robot: Robot, q: Any, v: Any, layout: Layout, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def _closed(robot: Robot, q: Any, v: Any, layout: Layout, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+    """The closed state of the robot that is nearest to one of another library."""
     matches, tree = matched_joints(robot, layout), robot.tree
     names = ("qpos", "qvel") if layout.library == "MuJoCo" else ("q", "v")
     q = numbers(names[0], q, (len(layout.rest),), batch=True)
@@ -208,10 +209,10 @@ def _read(robot: Robot, q: Any, v: Any, layout: Layout, tolerance: float) -> tup
         if match.joint.name not in tree.number or (match.part == 1 and isinstance(match.joint.kind, Helical)):
             continue  # fixed, or what the first part says already
         link, (nq, nv) = tree.number[match.joint.name], SIZES[match.slot.form]
-        x, own = q[..., match.slot.q : match.slot.q + nq], v[..., match.slot.v : match.slot.v + nv]
-        here = slice(None) if match.part is None else slice(match.part, match.part + 1)
-        entries = tree.velocities(link)[here]
-        p[..., tree.positions(link)[here]], w[..., entries] = _understood(layout, match, x, own)
+        x, dx = q[..., match.slot.q : match.slot.q + nq], v[..., match.slot.v : match.slot.v + nv]
+        part = slice(None) if match.part is None else slice(match.part, match.part + 1)
+        entries = tree.velocities(link)[part]
+        p[..., tree.positions(link)[part]], w[..., entries] = _understood(layout, match, x, dx)
         given[entries] = True
     closed = robot.close(p[..., robot.embedding.q_index])
     _check_near(robot, closed, p, given, tolerance, {m.joint.name for m in matches if m.slot.form == "circle"})
@@ -245,7 +246,7 @@ def _understood(layout: Layout, match: Match, x: np.ndarray, w: np.ndarray) -> t
 def _check_near(
     robot: Robot, q: np.ndarray, p: np.ndarray, given: np.ndarray, tolerance: float, circles: set[str]
 ) -> None:
-    """Refuses a state of which closing has made another one."""
+    """Refuses a state that is too far from closed."""
     for name, x in robot.joint_positions(q).items():
         link = robot.tree.number[name]
         if not given[robot.tree.velocities(link)].all():

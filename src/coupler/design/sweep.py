@@ -81,15 +81,15 @@ def sweep(
     shares = math.ceil(count / at_once)
     task = _Share(robot, values, measure, at_once, errors)
     kept = None if file is None else SweepFile(file, identity(robot, values, measure, at_once))
-    found: dict[int, Results] = {} if kept is None else kept.done()
-    with _Progress(shares, len(found), progress) as shown:
-        for number, results in computed(task, (i for i in range(shares) if i not in found), on, workers):
+    done: dict[int, Results] = {} if kept is None else kept.done()
+    with _Progress(shares, len(done), progress) as shown:
+        for number, results in computed(task, (i for i in range(shares) if i not in done), on, workers):
             if kept is not None:
                 kept.add(number, results)
-            found[number] = results
-            shown.update(len(found))
+            done[number] = results
+            shown.update(len(done))
     lengths = [len(range(i * at_once, min((i + 1) * at_once, count))) for i in range(shares)]
-    results = _in_a_row([found[i] for i in range(shares)], lengths)
+    results = _in_a_row([done[i] for i in range(shares)], lengths)
     for name in results:
         if name in values or name == "design":
             raise ModelError(f"the function measures {name!r}, which is the name of something else; choose another")
@@ -139,28 +139,28 @@ def _in_a_row(parts: Sequence[Results], lengths: Sequence[int]) -> Results:
         if list(own) != list(known[0]):
             others = listed(own)
             raise ModelError(f"the function measures {listed(known[0])} of the first designs, and {others} of others")
-    found = {}
+    joined = {}
     for name in known[0] if known else ():
         if len({own[name].shape[1:] for own in known}) > 1:
             raise ModelError(f"the function gives {name!r} of different shapes for different designs")
         shape = known[0][name].shape[1:]
-        found[name] = np.concatenate(
+        joined[name] = np.concatenate(
             [own[name] if own else np.full((n, *shape), np.nan) for own, n in zip(parts, lengths, strict=True)]
         )
-    return found
+    return joined
 
 
 def _by_design(name: str, value: Any, count: int) -> np.ndarray:
     try:
-        found = np.asarray(value)
+        array = np.asarray(value)
     except (TypeError, ValueError):
-        found = np.asarray(None)
-    if found.dtype.kind not in "fiub":
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiub":
         raise ModelError(f"the function gives {value!r} as {name!r}, which are no real numbers")
-    found = found.astype(float)
-    if found.ndim == 0 or len(found) != count:
-        raise ModelError(f"the function gives {name!r} of the shape {found.shape} for {count} designs: one row each")
-    return found
+    array = array.astype(float)
+    if array.ndim == 0 or len(array) != count:
+        raise ModelError(f"the function gives {name!r} of the shape {array.shape} for {count} designs: one row each")
+    return array
 
 
 def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[str, np.ndarray]:

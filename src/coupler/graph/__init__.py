@@ -1,17 +1,18 @@
 """The compiler: traces NumPy functions once, differentiates them, and runs them anywhere. It knows nothing of robots.
 
-    operations, expr, fold      scalar nodes: folded, shared
-    walk                        graphs in the order of computation, with nodes replaced, as a text
+    operations, expr, fold      scalar nodes, folded and shared (interning)
+    walk                        graphs in the order of computation, with nodes replaced, as text
     array                       NumPy arrays of nodes
     diff, rewrite, measure      derivatives, named passes, operation counts and depth
     template                    functions with their numbers taken out
-    table                       numbers that nodes are looked up in
-    window, kernel              a function traced over the fields of its parameters
-    parameters                  numbers of tables that a program is given
-    program, builder, check     kernels looped over tables, and the checks on them
-    interpret, eager, llvm, c   what runs or renders a program
+    table                       numbers that are looked up at computed places
+    window, kernel, tracing     a function traced over the fields of its parameters
+    parameters, hoist           numbers of tables that are inputs of a program
+    program, records, builder   kernels looped over tables (checked by check)
+    unroll                      a program as one straight line
+    interpret, eager, llvm, c   the back ends, which run or render a program (executable, elementary, cache)
 
-`compile` is the way in to the last row.
+`compile` is the way to the back ends.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import numpy as np
 import coupler.graph.fold  # noqa: F401  fills in the rules
 from coupler.forks import imports
 from coupler.graph.array import Array, array, is_known, may_differ, symbols
-from coupler.graph.builder import Builder, Records, constants, fields
+from coupler.graph.builder import Builder
 from coupler.graph.diff import jacobian, jvp, second_directional, vjp
 from coupler.graph.eager import Eager
 from coupler.graph.errors import GraphError
@@ -33,6 +34,7 @@ from coupler.graph.hoist import hoisted
 from coupler.graph.interpret import Interpreter
 from coupler.graph.parameters import PARAMETERS, Parameters
 from coupler.graph.program import Program
+from coupler.graph.records import Records, constants, fields
 from coupler.graph.table import Table
 from coupler.graph.template import Template, template
 from coupler.graph.tracing import View

@@ -1,8 +1,8 @@
-"""Small vectors and matrices of nodes that obey NumPy.
+"""Small vectors and matrices of nodes that work with NumPy.
 
-A function written with NumPy's operators and functions takes floats or nodes without a word changed: `Array` is an
-ndarray of nodes, and np.sin, np.where, np.minimum, `@`, comparisons and reductions of it build the graph. Functions
-of NumPy that only move elements (stack, concatenate, block, transpose, diag, ...) work as they are.
+A function written with NumPy's operators and functions takes floats or nodes without change: `Array` is an ndarray of
+nodes, and np.sin, np.where, np.minimum, `@`, comparisons and reductions of it build the graph. NumPy functions that
+only move elements (stack, concatenate, block, transpose, diag, ...) work as they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coupler.rows import has_unknown, is_long_product, is_zero, product, times_v
 
 
 class Array(np.ndarray):
-    """An ndarray (dtype object) whose elements are nodes. `a += b` makes a new array: no field changes in part."""
+    """An ndarray (dtype object) of nodes. `a += b` makes a new array, so that no field is changed in part."""
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if not self.flags.writeable:
@@ -73,22 +73,22 @@ def numbers_or_nodes(nodes: Sequence[Node], shape: tuple[int, ...]) -> np.ndarra
 
 
 def is_known(value: Any) -> bool:
-    """Whether a number or node has a value already."""
+    """Whether a number or node has a known value."""
     return not isinstance(value, Node) or value.op == "constant"
 
 
 def may_differ(values: Any, number: float = 0.0) -> bool:
-    """Whether one of some numbers or nodes is another number, or may turn out to be."""
+    """Whether one of some numbers or nodes differs from a number, or may turn out to differ."""
     return any(not is_known(value) or float(value) != number for value in _objects(values).ravel())
 
 
 def _objects(values: Any) -> np.ndarray:
-    """The values as a plain array of objects, on which NumPy's functions do not come back to us."""
+    """The values as a plain array of objects, on which NumPy does not call our overrides."""
     return np.asarray(values, dtype=object).view(np.ndarray)
 
 
 def _bare(result: Any) -> Any:
-    """An Array, or the node itself where there are no dimensions."""
+    """An Array, or the node itself if there are no dimensions."""
     plain = _objects(result)
     return plain.view(Array) if plain.ndim else plain[()]
 
@@ -154,8 +154,8 @@ _ELEMENTWISE: dict[np.ufunc, Callable[..., Any]] = {
 }
 
 
-_OPTIONS = {"axis", "keepdims", "dtype", "casting", "order", "subok"}  # obeyed, or without a meaning for nodes
-_OPTIONS_AT_REST = {"where": True, "initial": np._NoValue}
+_OPTIONS = {"axis", "keepdims", "dtype", "casting", "order", "subok"}  # supported, or meaningless for nodes
+_DEFAULTS = {"where": True, "initial": np._NoValue}
 
 
 def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **options: Any) -> Any:
@@ -174,7 +174,7 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
         known = ", ".join(sorted({f.__name__ for f in _ELEMENTWISE}))
         raise GraphError(f"np.{what} of nodes is not supported; these are: matmul, {known}")
     for name, value in options.items():
-        if name not in _OPTIONS and value is not _OPTIONS_AT_REST.get(name):
+        if name not in _OPTIONS and value is not _DEFAULTS.get(name):
             raise GraphError(f"np.{what} of nodes does not take the option {name!r}")
     if out is not None:
         (target,) = out
@@ -186,7 +186,7 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
 
 
 def _matmul(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A B of two matrices: by rows where that is long, else product by product, without those with known zeros."""
+    """A B: by operations on rows if it is long, and else product by product, without products with known zeros."""
     if A.shape[1] != B.shape[0]:
         raise GraphError(f"matrices of {A.shape} and {B.shape} cannot be multiplied")
     if is_long_product(A, B) and has_unknown(A, B):
@@ -205,13 +205,13 @@ def _matmul(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _times_vector(A: np.ndarray, x: np.ndarray) -> Any:
-    """A x, by rows where that is long."""
+    """A x: by operations on rows if it is long."""
     long = times_vector(A, x) if A.ndim == 2 and x.ndim == 1 and A.shape[1] == len(x) else None
     return np.matmul(A, x) if long is None else long
 
 
 def _of_nodes(result: Any) -> Any:
-    """The result of a function of NumPy's with its arrays of nodes, of which there may be several, made Arrays."""
+    """The result of a NumPy function, with arrays of nodes in it made Arrays."""
     if isinstance(result, np.ndarray) and result.dtype == object:
         return result.view(Array)
     if type(result) in (list, tuple):
@@ -242,8 +242,8 @@ def _where(condition: Any, *choices: Any) -> Any:
     return _bare(_elementwise(where, condition, x, y))
 
 
-def _clip(x: Any, least: Any, most: Any) -> Any:
-    return np.minimum(np.maximum(x, least), most)
+def _clip(x: Any, lower: Any, upper: Any) -> Any:
+    return np.minimum(np.maximum(x, lower), upper)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {np.where: _where, np.clip: _clip}
@@ -260,14 +260,14 @@ def _node_function(self: Node, func: Any, types: Iterable[type], args: tuple[Any
 
 
 def _as_arrays(value: Any) -> Any:
-    """`value` with every node in it wrapped as an array without dimensions, which NumPy's functions understand."""
+    """`value` with every node in it wrapped as an array without dimensions, as NumPy's functions expect."""
     if isinstance(value, Node):
         return array(value)
     return type(value)(map(_as_arrays, value)) if isinstance(value, list | tuple) else value
 
 
 def _add_methods() -> None:
-    """Gives nodes the methods that NumPy looks for in plain arrays of objects: np.array([x, y]) is such an array."""
+    """Gives nodes the methods that NumPy calls on elements of plain object arrays, such as np.array([x, y])."""
     for ufunc, function in _ELEMENTWISE.items():
         if ufunc.nin == 1 or ufunc in (np.arctan2, np.copysign):
             setattr(Node, ufunc.__name__, function)

@@ -1,4 +1,4 @@
-"""Writes programs down, step by step.
+"""The builder of programs, step by step.
 
 For example, with kernels as in tracing.py:
 
@@ -8,7 +8,7 @@ For example, with kernels as in tracing.py:
     b.loop(backward, link=links[1:], parent=links[parents], backwards=True)
     program = b.build()
 
-A kernel's parameter gets a window: rows of records, or single fields of buffers, joined by `|`.
+A kernel's parameter gets a window: rows of records, or single fields of buffers, joined by `|` (records.py).
 """
 
 from __future__ import annotations
@@ -27,65 +27,29 @@ from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
 from coupler.graph.kernel import Case, Flags
 from coupler.graph.parameters import PARAMETERS, Lowering, Parameters
-from coupler.graph.program import Listing, Loop, Program, Repeat, Step
+from coupler.graph.program import Listing, Loop, Program, Repeat, Step, rebound
+from coupler.graph.records import Records
 from coupler.graph.tracing import trace
-from coupler.graph.window import Buffer, Constants, Field, Slot, Window, each, whole_numbers
+from coupler.graph.window import Buffer, Field, Slot, Window, each, whole_numbers
 
-
-class Records:
-    """A buffer of equal rows with named fields; indexing it gives the window of a loop."""
-
-    def __init__(self, buffer: Buffer, rows: int, layout: Mapping[str, Field]) -> None:
-        self.buffer, self.rows, self.layout = buffer, rows, layout
-        self.stride = sum(field.size for field in layout.values())
-
-    def __getitem__(self, rows: Any) -> Window:
-        """The rows to loop over: a slice, a mask, or whole numbers (which may repeat, but not be negative)."""
-        if not isinstance(rows, slice):
-            rows = np.asarray(rows)
-        if isinstance(rows, slice) or (rows.dtype == bool and rows.shape == (self.rows,)):
-            index = np.arange(self.rows)[rows]
-        else:
-            index = whole_numbers(rows, f"the rows of records {self.buffer.name!r}")
-        outside = index[(index < 0) | (index >= self.rows)]
-        if outside.size:
-            raise GraphError(f"row {int(outside[0])} is outside records {self.buffer.name!r} of {self.rows} rows")
-        slots: dict[str, Slot | Constants] = {}
-        bases, offset = index * self.stride, 0
-        for name, field in self.layout.items():
-            slots[name] = Slot(self.buffer, bases, offset, field)
-            offset += field.size
-        return Window(slots)
-
-
-def constants(values: Any) -> Constants:
-    """A field of known values, one per row along the first axis."""
-    return Constants(np.asarray(values))
-
-
-def fields(**slots: Slot | Constants) -> Window:
-    """A window made of single fields: `fields(q=q.at(range(n)), mass=constants(masses))`."""
-    return Window(slots)
-
-
-_RESERVED = {"out", "check"}  # what a call of the program takes besides its inputs
+_RESERVED = {"out", "check"}  # keyword arguments of a program's call
 
 
 class Builder:
-    """Writes a program down, step by step; `build` checks it and hands it out."""
+    """Writes a program, step by step; `build` checks and returns it."""
 
     def __init__(self, name: str, parameters: Parameters | None = None) -> None:
-        """Args: what the program is called, and the parameters that its tables may depend on."""
+        """Args: the name of the program, and the parameters that its tables may depend on."""
         if not name.isidentifier():
             raise GraphError(f"a program's name must be an identifier, got {name!r}")
         self.name = name
         self._buffers: dict[str, Buffer] = {}
-        self._lists: dict[Buffer, Buffer] = {}  # of flags, where they are listed
-        self._steps: list[Step] = []  # of the innermost block that is open
-        self._known: dict[Hashable, list[Step]] = {}  # that have been written with a key
+        self._lists: dict[Buffer, Buffer] = {}  # by flags, the buffer in which they are listed
+        self._steps: list[Step] = []  # of the innermost open block
+        self._written: dict[Hashable, list[Step]] = {}  # by key, the steps that `once` has written
         self._open = 0
         self._parameters = parameters
-        self._first_steps: list[Step] = []  # those that compute what depends on parameters alone
+        self._first_steps: list[Step] = []  # what depends on parameters alone
 
     def input(self, name: str, size: int) -> Buffer:
         """A vector that the caller gives."""
@@ -117,11 +81,12 @@ class Builder:
     ) -> None:
         """Runs the kernel over the rows of its windows, first to last, or last to first if `backwards`.
 
-        A parameter that stands for a list of windows gets a list. With `where`, a number for each row, a state leaves
-        out the rows where that is zero, and a row that all states leave out costs next to nothing. What such rows write
-        counts as written: only rows with the same flags may read it. With `among`, the same for flags that have been
-        listed (see `list_flags`), in their order or backwards, a row that all states leave out costs nothing at all.
-        Rows with both are run where both hold.
+        A parameter may also be a list of windows.
+
+        With `where`, a flag for each row, a state skips the rows whose flag is zero, and a row that all states skip
+        costs next to nothing. What a skipped row would write counts as written: only rows with the same flag may read
+        it. `among` does the same for flags that have been listed (see `list_flags`), in their order or backwards; a row
+        that all states skip then costs nothing at all. Rows with both flags run if both hold.
         """
         if backwards:
             windows = each(windows, lambda _, window: window.backwards())
@@ -131,7 +96,7 @@ class Builder:
         self._steps.append(_in_order_of_flags(Loop((case,), np.zeros(case.rows, np.int32))))
 
     def list_flags(self, flags: Buffer) -> None:
-        """Lists which flags are not zero, for loops `among` them; once more whenever they have been written."""
+        """Lists the flags that are not zero, for loops `among` them. Needed again after each write to the flags."""
         self._check_own(flags, "list_flags")
         if flags not in self._lists:
             self._lists[flags] = self.scratch(self._free_name(f"{flags.name}.listed"), flags.size + 1)
@@ -139,7 +104,7 @@ class Builder:
 
     @contextmanager
     def interleave(self, order: ArrayLike) -> Iterator[None]:
-        """Joins the loops written inside into one that takes their next rows in this order (0 is the first loop)."""
+        """Merges the loops written inside into one that takes their next rows in this order (0 is the first loop)."""
         with self._block() as inner:
             yield
         if any(not isinstance(step, Loop) or len(step.cases) != 1 for step in inner):
@@ -156,18 +121,19 @@ class Builder:
                 )
         if len({case.among.buffer if case.among else None for case in cases}) > 1:
             raise GraphError("interleave joins loops that are all among the same flags, or all among none")
-        self._steps.append(_in_order_of_flags(Loop(cases, _frozen(turns))))
+        turns.setflags(write=False)
+        self._steps.append(_in_order_of_flags(Loop(cases, turns)))
 
     @contextmanager
     def repeat(
         self, *, until: Callable[..., Any], at_most: int, rare: bool = False, **windows: Window
     ) -> Iterator[None]:
-        """Repeats the steps written inside until the condition holds, at most that often; it is asked first.
+        """Repeats the steps written inside until a condition holds, which is checked before each round.
 
         Args:
-            until: a function of one-row windows that returns a truth value.
-            at_most: how often the steps are run at most.
-            rare: whether few states run them at all, so that their code is better short than fast.
+            until: the condition, a function of one-row windows that returns a truth value.
+            at_most: the largest number of rounds.
+            rare: whether few states run the steps at all, so that short code is better than fast code.
             windows: the condition's parameters.
         """
         at_most = _whole(at_most, "at_most of a repeat", least=1)
@@ -180,21 +146,21 @@ class Builder:
 
     @contextmanager
     def recorded(self) -> Iterator[list[Step]]:
-        """Hands out the steps that are written inside, once they are, for `replay`."""
+        """Yields a list that gets the steps written inside, for `replay`."""
         with self._block() as inner:
             yield inner
         self._steps += inner
 
     def replay(self, steps: Sequence[Step]) -> None:
-        """Writes recorded steps once more: nothing is traced again."""
+        """Writes recorded steps again, without tracing them again."""
         self._steps += steps
 
     def once(self, key: Hashable, write: Callable[[], None]) -> None:
-        """Has steps written; once more, where they have been written with this key, without being traced again."""
-        if key in self._known:
-            self.replay(self._known[key])
+        """Calls `write` to write steps, or replays the steps that it wrote for the same key before."""
+        if key in self._written:
+            self.replay(self._written[key])
         else:
-            with self.recorded() as self._known[key]:
+            with self.recorded() as self._written[key]:
                 write()
 
     def call(self, program: Program, /, **bindings: Buffer) -> None:
@@ -220,12 +186,12 @@ class Builder:
         new = {buffer: bindings[name] for name, buffer in wanted.items()}
         for buffer in program.scratch:
             new[buffer] = self.scratch(self._free_name(f"{program.name}.{buffer.name}"), buffer.size)
-        steps = [_rebound(step, new) for step in program.steps]
+        steps = [rebound(step, new) for step in program.steps]
         self._first_steps += steps[: program.leading]
         self._steps += steps[program.leading :]
 
     def build(self) -> Program:
-        """The finished program, checked: what is read has been written, and every output is."""
+        """The finished program, checked: nothing is read before it is written, and every output is written."""
         if self._open:
             raise GraphError("build is called inside a repeat or interleave that is still open")
         if self._parameters is not None:
@@ -258,7 +224,7 @@ class Builder:
 
     @cached_property
     def _given(self) -> Buffer:
-        """The input that holds parameters; a program that none of its tables needs has none."""
+        """The input that holds parameters. A program whose tables depend on none has no such input."""
         assert self._parameters is not None
         return self.input(PARAMETERS, self._parameters.size)
 
@@ -270,10 +236,10 @@ class Builder:
             case = trace(kernel, {"row": row})
             self._first_steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
 
-        return Lowering(self._parameters, lambda: self._given, self._given_scratch, loop)
+        def scratch(size: int) -> Buffer:
+            return self.scratch(self._free_name("given"), size)
 
-    def _given_scratch(self, size: int) -> Buffer:
-        return self.scratch(self._free_name("given"), size)
+        return Lowering(self._parameters, lambda: self._given, scratch, loop)
 
     def _check_own(self, buffer: Buffer, user: str) -> None:
         if self._buffers.get(buffer.name) is not buffer:
@@ -321,31 +287,11 @@ def _whole(value: Any, what: str, least: int = 0) -> int:
     return number
 
 
-def _rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
-    def case(old: Case) -> Case:
-        flags = {"where": old.where, "among": old.among}
-        rebound = {name: replace(own, buffer=new[own.buffer]) if own else None for name, own in flags.items()}
-        buffers = tuple(new[b] for b in old.buffers)
-        return replace(old, buffers=buffers, source=old.source.rebound(new), **rebound)
-
-    if isinstance(step, Loop):
-        return replace(step, cases=tuple(map(case, step.cases)))
-    if isinstance(step, Listing):
-        return Listing(new[step.flags], new[step.listed])
-    return replace(step, until=case(step.until), body=tuple(_rebound(inner, new) for inner in step.body))
-
-
 def _in_order_of_flags(loop: Loop) -> Loop:
-    """The loop, if its rows come in the order in which lists have their flags, or backwards."""
+    """The loop, checked: rows among flags come in the order of the flags, or backwards."""
     steps = [] if loop.among is None else np.diff(loop.among.elements)
     if np.any(np.less(steps, 0)) and np.any(np.greater(steps, 0)):
         raise GraphError(
             f"kernel {loop.cases[0].kernel.name!r}: rows among flags must come in the order of the flags, or backwards"
         )
     return loop
-
-
-def _frozen(values: np.ndarray) -> np.ndarray:
-    values = np.ascontiguousarray(values)
-    values.setflags(write=False)
-    return values

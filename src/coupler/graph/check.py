@@ -14,17 +14,17 @@ from coupler.graph.window import Buffer
 
 _NEVER = np.iinfo(np.int64).max
 
-# The turn at which each element of a buffer is first written; a repeat has a map of its own for what it writes.
+# The turn at which each element of a buffer is first written. A repeat has its own map for what it writes.
 Written = ChainMap[Buffer, np.ndarray]
 
 
 def check_data_flow(program: Program) -> None:
     """Raises where an element is read before it is written, or an output is not written at all.
 
-    Turns are counted over the whole program. Within a turn a kernel loads before it stores, so an element read at
-    turn t must have been written at a turn before t. What is written inside a repeat may be used there, but not
-    behind it, for the repeat may end before its first round. What a row writes that states may leave out counts as
-    written: it is read where the same flags hold. Flags that a loop counts on to be listed must be, as they are.
+    Turns are counted over the whole program. Within a turn a kernel loads before it stores, so an element read at turn
+    t must have been written before turn t. What is written inside a repeat may be read there, but not after it, because
+    the repeat may end before its first round. What a skippable row writes counts as written, as it is read only where
+    the same flags hold. Flags must have been listed, and not written since, before a loop runs among them.
     """
     first = {b: np.full(b.size, -1 if b.role == "input" else _NEVER, np.int64) for b in program.buffers}
     written = ChainMap(first)
@@ -90,7 +90,7 @@ def _check_listing(step: Listing, written: Written, turn: int) -> int:
 
 
 def _check_lists(steps: Sequence[Step], listed: set[Buffer]) -> set[Buffer]:
-    """The flags that are listed as they are after some steps, given those that are before them."""
+    """The flags whose lists are up to date after some steps, given those before them."""
     for step in steps:
         if isinstance(step, Listing):
             listed = listed | {step.flags}
@@ -101,9 +101,9 @@ def _check_lists(steps: Sequence[Step], listed: set[Buffer]) -> set[Buffer]:
                     f"not listed, or have been written since: see list_flags"
                 )
             listed = listed - {
-                b for case in step.cases for b, own in zip(case.buffers, case.kernel.stored, strict=True) if own
+                b for case in step.cases for b, stored in zip(case.buffers, case.kernel.stored, strict=True) if stored
             }
-        else:  # which starts its second round with what the first one has left
+        else:  # a repeat, whose second round starts with what the first one leaves
             for _ in range(2):
                 listed = listed & _check_lists(step.body, listed)
     return listed

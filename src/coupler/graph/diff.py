@@ -1,8 +1,8 @@
 """Exact derivatives of traced functions, forward and reverse.
 
-Every function here takes a Python function f of one array and the point x at which to differentiate it. f is traced
-on fresh symbols, the graph is differentiated by the chain rule, and x is put in for the symbols. The answer holds
-nodes, or numbers if it depends on none. f may use other nodes besides x: they are held fixed.
+Every function here takes a Python function f of one array and the point x at which to differentiate it. f is traced on
+new symbols, the graph is differentiated by the chain rule, and x is substituted for the symbols. The result has nodes,
+or floats if it depends on no node. f may use other nodes besides x, which are held fixed.
 
 A loop constraint φ needs K = ∂φ/∂q and k = −K̇ q̇: `jacobian(phi, q)` and `-second_directional(phi, q, v)`.
 """
@@ -111,7 +111,7 @@ def push(outputs: Sequence[Node], tangents: Mapping[Node, Node]) -> list[Node]:
 def pull(outputs: Sequence[Node], cotangents: Sequence[Node], inputs: Sequence[Node]) -> list[Node]:
     """Reverse mode on nodes: derivatives of Σ cotangent · output by each input."""
     adjoint: dict[Node, Node] = {}
-    taken: dict[Node, Node] = {}  # the condition under which a node matters: it may lie in branches not taken
+    taken: dict[Node, Node] = {}  # the condition under which a node matters, as it may be in a branch that is not taken
 
     def add(node: Node, value: Node, condition: Node) -> None:
         adjoint[node] = adjoint.get(node, _ZERO) + value

@@ -1,7 +1,7 @@
-"""Runs a program in Python: the functions of its kernels are called row by row on NumPy floats.
+"""The Python back end, for debugging: calls the functions of kernels row by row on NumPy floats.
 
 Nothing is traced, so print and pdb work in every function of every pass, and a wrong number can be followed to the line
-that computes it. Much slower than the interpreter, and for one state at a time.
+that computes it. It runs one state at a time, and much slower than the interpreter.
 """
 
 from __future__ import annotations
@@ -59,11 +59,7 @@ class Row:
     """A kernel's parameter in one row: attributes are fields, read from memory and written to it at once."""
 
     def __init__(self, name: str, window: Window, row: int, memory: Memory) -> None:
-        own = object.__setattr__
-        own(self, "_name", name)
-        own(self, "_window", window)
-        own(self, "_row", row)
-        own(self, "_memory", memory)
+        self.__dict__.update(_name=name, _window=window, _row=row, _memory=memory)  # not by our own __setattr__
 
     def __getattr__(self, field: str) -> Any:
         if field.startswith("_") or field not in self._window.fields:
@@ -78,12 +74,12 @@ class Row:
         if not slot.varies:
             return slot.values[self._row]
         place = slot.place()
-        if place is None:  # no result depends on it: it is multiplied by zero, if anything
+        if place is None:  # no result depends on it, except perhaps times zero
             return np.ones(slot.field.shape)
         stored = self._memory[place.buffer][self._elements(place)]
         columns = [slot.column(element) for element in range(slot.field.size)]
-        known = [x if own is None else own[self._row] for x, own in zip(stored, columns, strict=True)]
-        return np.array(known).reshape(slot.field.shape)
+        values = [x if column is None else column[self._row] for x, column in zip(stored, columns, strict=True)]
+        return np.array(values).reshape(slot.field.shape)
 
     def __setattr__(self, field: str, value: Any) -> None:
         slot = self._window.fields[field]
@@ -91,7 +87,7 @@ class Row:
             raise GraphError(f"{self._name}.{field} is a constant of the table and cannot be written")
         if np.shape(value) != slot.field.shape:
             raise GraphError(f"{self._name}.{field} has shape {slot.field.shape}; got a value of {np.shape(value)}")
-        # Backwards: of a mirrored pair the first one counts, as in a trace.
+        # Backwards, so that the first element of a mirrored pair counts, as in a trace.
         values = np.asarray(value, dtype=float).ravel()
         self._memory[slot.buffer][self._elements(slot)[::-1]] = values[::-1]
 

@@ -1,4 +1,4 @@
-"""How a program is called from Python, whatever runs it: arguments checked, batches laid out, results fresh."""
+"""How programs are called, whatever back end runs them: checks arguments, lays out batches, makes results."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ STATE_BY_STATE = ContextVar("STATE_BY_STATE", default=False)
 
 @contextmanager
 def state_by_state() -> Iterator[None]:
-    """Batches inside run as single states one after the other, unless their code is there already.
+    """Runs batches as single states one after another, unless their code is compiled already.
 
-    For the few batches that are needed before a robot first moves: to compile for them takes longer than to run them.
+    Meant for the few batches that are needed before a robot first moves, which take longer to compile than to run.
     """
     before = STATE_BY_STATE.set(True)
     try:
@@ -40,10 +40,10 @@ class Executable(ABC):
     Attributes:
         program: what is run.
         dtype: float64 or float32; inputs must convert to it without loss of kind.
-        one: a program with one output, for one state in plain arrays of the right type: its result, or None where they
-            are something else, or not all numbers are known to be finite, or there is no such short way (yet).
-        preparation: computes, in float64, what is given as the last input in place of parameters; None where these are
-            given as they are.
+        one: the fast path for a program with one output and one state in plain arrays of the right type. It returns the
+            result, or None for other arrays, if not all numbers are finite, or as long as no code is compiled.
+        preparation: computes, in float64, what takes the place of parameters as the last input; None if parameters are
+            passed as they are.
     """
 
     def __init__(self, program: Program, dtype: Any = np.float64) -> None:
@@ -89,12 +89,12 @@ class Executable(ABC):
         return results[0] if len(results) == 1 else tuple(results)
 
     def fill(self, out: np.ndarray, *inputs: np.ndarray) -> bool:
-        """Runs a batch of a program with one output into an array; whether all numbers are known to be finite."""
+        """Runs a batch of a program with one output into an array; returns whether all are known to be finite."""
         self(*inputs, out=out)
         return False
 
     def room(self, states: int, size: int) -> np.ndarray:
-        """Memory for so many numbers of each of some states, laid out as a batch of them runs fastest.
+        """Memory for `size` numbers of each state, in the layout in which a batch runs fastest.
 
         Returns:
             (states, size); or (registers, lanes, size), where the last register may have lanes to spare.
@@ -102,11 +102,11 @@ class Executable(ABC):
         return np.empty((states, size), self.dtype)
 
     def prepared(self, parameters: np.ndarray) -> np.ndarray:
-        """What a call takes as its last input, for parameters of (..., n)."""
+        """The last input of a call, for parameters of shape (..., n)."""
         return parameters if self.preparation is None else self.preparation(parameters)
 
     def answer(self, *inputs: Any) -> tuple[Any, bool]:
-        """What a call with these inputs gives, and whether inputs and results are known to be finite."""
+        """The result of a call with these inputs, and whether inputs and results are known to be finite."""
         return self(*inputs), False
 
     def _batch_shape(self, arrays: list[np.ndarray]) -> tuple[int, ...]:

@@ -1,35 +1,32 @@
-"""Scalar nodes: every value of a trace, folded as it is made and shared when it is equal.
+"""Scalar nodes: the values of a trace, folded as they are made, and shared if they are equal.
 
-A node is a constant, a symbol (a value known later) or an operation on other nodes. Two operations on the same
-arguments are the same object (hash-consing), so a common sub-expression is computed once without anybody looking
-for it. Folding (fold.py) knows zeros, ones, signs and constants.
+A node is a constant, a symbol (a value known later) or an operation on other nodes. Two equal operations on the same
+arguments are the same object (hash-consing, interning.py), so a common sub-expression is computed once without anybody
+looking for it. Folding (fold.py) simplifies zeros, ones, signs and constants.
 
-Symbols are always new, and everything that is not constant hangs on a symbol. What a trace looks like hence depends
-on the traced function alone, not on what was traced before it.
+Symbols are always new, so a trace depends on the traced function alone, and not on what was traced before.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import math
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from numbers import Real
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
 from coupler.graph.errors import GraphError
+from coupler.graph.interning import INTERNED, share, shared
 from coupler.graph.operations import OPERATIONS
 from coupler.rows import RowCode
 
 
 class Node:
-    """One scalar of a trace; see the module's text. Made by `constant`, `symbol` and the operators."""
+    """One scalar of a trace, made by `constant`, `symbol` and the operators; see the module's text."""
 
     __slots__ = ("__weakref__", "args", "logical", "op", "serial", "table", "value")
 
@@ -37,8 +34,8 @@ class Node:
     args: tuple[Node, ...]
     value: float | bool | str | int | None  # a constant's value, a symbol's label, the place of a "part"
     logical: bool  # whether this is a truth value instead of a number
-    serial: int  # larger than those of all nodes that were there before, and so than those of its arguments
-    table: Any  # what a "lookup" looks in (table.py), what "rows" run (coupler.rows), or None
+    serial: int  # larger than that of every older node, and so than those of its arguments
+    table: Any  # the table of a "lookup" (table.py), the code of "rows" (coupler.rows), or None
 
     def __init__(
         self, op: str, args: tuple[Node, ...] = (), value: float | bool | str | int | None = None, table: Any = None
@@ -97,8 +94,7 @@ class Node:
         equal = self.__eq__(other)
         return equal if equal is NotImplemented else apply("not", equal)
 
-    # Nodes are keys by identity. A dictionary asks for equality only where hashes agree, which two live nodes' never
-    # do, so the symbolic __eq__ above is not in the way.
+    # Keys by identity: a dictionary compares keys only if their hashes agree, which those of two live nodes never do.
     __hash__ = object.__hash__
 
     def __and__(self, other: Any) -> Any:
@@ -117,11 +113,13 @@ class Node:
     def __neg__(self) -> Node:
         return apply("neg", self)
 
-    def __pos__(self) -> Node:
+    def conjugate(self) -> Node:
+        """Itself, as nodes are real. NumPy calls this in np.vdot and np.linalg.norm."""
         return self
 
-    def conjugate(self) -> Node:
-        """Itself: numbers here are real. NumPy asks for it in np.vdot and np.linalg.norm."""
+    __pos__ = __copy__ = conjugate  # a copy is the same node, because nodes are compared by identity
+
+    def __deepcopy__(self, _: Any) -> Node:
         return self
 
     def __abs__(self) -> Node:
@@ -147,88 +145,35 @@ class Node:
         )
 
     def on_rows(self, code: RowCode, given: Sequence[Any]) -> RowMemory:
-        """The memory that a list of operations on rows leaves, of numbers and nodes that are given."""
+        """The memory after running operations on rows (coupler.rows) on given numbers and nodes."""
         args = tuple(map(as_node, given))
         key = ("rows", code, *map(id, args))
-        node = _shared(key)
-        return RowMemory(_share(key, Node("rows", args, table=code)) if node is None else node)
-
-    # A copy of a node is the node: it is what it is by identity.
-    def __copy__(self) -> Node:
-        return self
-
-    def __deepcopy__(self, _: Any) -> Node:
-        return self
+        node = shared(key)
+        return RowMemory(share(key, Node("rows", args, table=code)) if node is None else node)
 
     def __reduce__(self) -> Any:
         raise GraphError("nodes cannot be pickled: trace the function again where it is needed")
 
-    # NumPy's functions on nodes and arrays of nodes are in array.py, which fills these two in.
+    # array.py has NumPy's functions on nodes and arrays of nodes, and fills in these two.
     __array_ufunc__: Any
     __array_function__: Any
 
 
 class RowMemory:
-    """The memory after operations on rows: each of its numbers is a node."""
+    """The memory after operations on rows; each of its numbers is a node."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
 
     def __getitem__(self, place: int) -> Node:
         key = ("part", id(self._node), place)
-        node = _shared(key)
-        return _share(key, Node("part", (self._node,), value=place)) if node is None else node
+        node = shared(key)
+        return share(key, Node("part", (self._node,), value=place)) if node is None else node
 
 
-FOLD: dict[str, Callable[..., Node | None]] = {}  # what each operation simplifies to, if anything; see fold.py
+FOLD: dict[str, Callable[..., Node | None]] = {}  # by operation, the rule that simplifies it; filled in by fold.py
 
 _SERIALS = count()
-
-# Every live node but symbols, by what it computes. Arguments are named by id: a node keeps its own alive, so that no id
-# is used again as long as the node stands; what stands no longer is found dead, and swept out now and then.
-_INTERNED: dict[tuple[Any, ...], ref[Node]] = {}
-_sweep_at = 1 << 17  # entries
-
-
-def _shared(key: tuple[Any, ...]) -> Node | None:
-    """The live node that computes this."""
-    known = _INTERNED.get(key)
-    return None if known is None else known()
-
-
-def _share(key: tuple[Any, ...], node: Node) -> Node:
-    """Makes a new node known."""
-    _INTERNED[key] = ref(node)
-    if len(_INTERNED) > _sweep_at:
-        sweep()
-    return node
-
-
-@contextmanager
-def uncollected() -> Iterator[None]:
-    """Keeps Python's collector of cycles away while many nodes are made: they are none, and it would look at them all.
-
-    It takes a sixth of the time of a trace otherwise.
-    """
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-def sweep() -> int:
-    """Forgets nodes that nobody uses any more; returns how many are left."""
-    global _sweep_at
-    for key, known in list(_INTERNED.items()):
-        if known() is None:
-            removed = _INTERNED.pop(key, None)  # by now another thread may have swept, too, or made the node again
-            if removed is not None and removed() is not None:
-                _INTERNED.setdefault(key, removed)
-    _sweep_at = max(1 << 17, 2 * len(_INTERNED))
-    return len(_INTERNED)
 
 
 def constant(value: float | bool) -> Node:
@@ -238,17 +183,17 @@ def constant(value: float | bool) -> Node:
     else:
         value = float(value)
         key = ("constant", struct.pack("<d", value))  # its bits: 0.0 is not -0.0
-    node = _shared(key)
-    return _share(key, Node("constant", value=value)) if node is None else node
+    node = shared(key)
+    return share(key, Node("constant", value=value)) if node is None else node
 
 
 def symbol(label: str) -> Node:
-    """A new value, known only later. Two symbols differ even when their labels are the same."""
+    """A new value that is known only later. Two symbols differ even if their labels are the same."""
     return Node("symbol", value=label)
 
 
 def as_node(value: Any) -> Node:
-    """`value` itself if it is a node, else the constant of that number."""
+    """The value itself if it is a node, or else the constant with that value."""
     if isinstance(value, Node):
         return value
     if isinstance(value, Real | np.bool_):
@@ -258,10 +203,8 @@ def as_node(value: Any) -> Node:
     raise GraphError(f"expected a number or a node, got {type(value).__name__}: {value!r}")
 
 
-def apply(op: str, *args: Node, table: Any = None) -> Node:
-    """The node of operation `op` on `args`, folded and shared; that of "lookup" has a table (see `look_up`)."""
-    if table is not None:
-        return look_up(table, *args)
+def apply(op: str, *args: Node) -> Node:
+    """The node of operation `op` on `args`, folded and shared."""
     operation = OPERATIONS[op]
     if len(args) != operation.arity:
         raise GraphError(f"operation {op!r} takes {operation.arity} arguments, got {len(args)}")
@@ -287,9 +230,9 @@ def apply(op: str, *args: Node, table: Any = None) -> Node:
         if operation.commutes and ids[0] > ids[1]:
             ids[:2] = ids[1], ids[0]
         key = (op, *ids)
-    known_already = _INTERNED.get(key)
-    node = None if known_already is None else known_already()
-    return _share(key, Node(op, args)) if node is None else node
+    entry = INTERNED.get(key)
+    node = None if entry is None else entry()
+    return share(key, Node(op, args)) if node is None else node
 
 
 def _check_kinds(op: str, args: Sequence[Node]) -> None:
@@ -298,17 +241,6 @@ def _check_kinds(op: str, args: Sequence[Node]) -> None:
         if arg.logical is not (OPERATIONS[op].of_truths or (op == "select" and i == 0)):
             wanted, got = ("number", "truth value") if arg.logical else ("truth value", "number")
             raise GraphError(f"argument {i + 1} of {op!r} must be a {wanted}, got the {got} {arg!r}")
-
-
-def look_up(table: Any, place: Node) -> Node:
-    """The node of a table's number at a place, folded and shared; see table.py."""
-    if place.logical:
-        raise GraphError(f"a place in a table must be a number, got the truth value {place!r}")
-    if place.op == "constant":
-        return constant(table.look_up(known(place)).item())
-    key = ("lookup", id(table), id(place))
-    node = _shared(key)
-    return _share(key, Node("lookup", (place,), table=table)) if node is None else node
 
 
 def where(condition: Any, x: Any, y: Any) -> Node:
@@ -326,7 +258,7 @@ def known(node: Node) -> np.float64 | bool:
 
 
 def node_text(node: Node, argument: Callable[[Node], str], tables: Mapping[Any, str] | None = None) -> str:
-    """A node as a text, for what its arguments and the tables that it looks in are called."""
+    """A node as text, given names for its arguments and its tables."""
     if node.op == "constant":
         return repr(node.value)
     if node.op == "symbol":

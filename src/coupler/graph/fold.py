@@ -1,7 +1,7 @@
-"""What operations simplify to as they are made.
+"""Folding: the rules that simplify operations as they are made.
 
-Each rule returns the simpler node or None. A zero is exact: 0 · x is 0, whatever x may turn out to be. Signs move
-outwards, so that x and -x share their magnitude.
+Each rule returns a simpler node or None. A zero is exact: 0 · x is 0, whatever x turns out to be. Signs move outward,
+so that x and -x share their magnitude.
 """
 
 from __future__ import annotations

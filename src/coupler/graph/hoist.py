@@ -1,4 +1,4 @@
-"""What a program computes of its parameters alone, taken out of it, so that it is computed once for many calls."""
+"""Splits a program: what depends on its parameters only becomes a program that runs once for many calls."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from coupler.graph.window import Buffer
 
 
 def hoisted(program: Program) -> tuple[Program, Program] | None:
-    """A program that prepares parameters, and the rest, which takes what the first one returns in their place.
+    """A program that prepares parameters, and the rest, whose last input is what the first one returns.
 
-    Numbers that a row of the rest reads lie side by side, in the order in which rows first need them. Machine code runs
-    both; they know no Python functions any more.
+    Prepared numbers that one row reads lie side by side, in the order in which rows first need them. Both programs are
+    for machine code, and have lost the Python functions of their kernels.
 
     Returns:
-        None for a program without parameters.
+        The two programs, or None for a program without parameters.
     """
     if not program.inputs or program.inputs[-1].name != PARAMETERS:
         return None
@@ -38,8 +38,8 @@ class _Hoisting:
         written = (case.buffers[at.pointer] for case in first.cases() for at in case.kernel.stores)
         self._known = dict.fromkeys((self._given, *written))
         self._rest = Program(program.name, program.buffers, program.steps[program.leading :])
-        self._starts: dict[tuple[tuple[Buffer, int], ...], int] = {}  # of what rows read, in what is prepared
-        self._sources: list[tuple[Buffer, int]] = []  # of each number that is prepared
+        self._starts: dict[tuple[tuple[Buffer, int], ...], int] = {}  # where the numbers that a row reads start
+        self._sources: list[tuple[Buffer, int]] = []  # where each prepared number comes from
         for case in self._rest.cases():
             for pointer in self._pointers(case):
                 for read in self._read(case, pointer):
@@ -55,7 +55,7 @@ class _Hoisting:
         return self._preparation(), replace(self._rest, buffers=buffers, steps=steps)
 
     def _preparation(self) -> Program:
-        """Computes what the first steps did, and copies what is read of it."""
+        """The first steps, and a copy of what the rest reads of their results."""
         result, x = Buffer("prepared", len(self._sources), "output"), symbol("x")
         kernel, copies = Kernel("prepare", {x: Location(0, 0)}, {}, (Location(1, 0),), (x,), 2, [x]), list[Step]()
         for buffer in self._known:
@@ -67,11 +67,11 @@ class _Hoisting:
         return Program(f"{self._program.name}_parameters", (*self._known, result), (*self._first, *copies))
 
     def _pointers(self, case: Case) -> list[int]:
-        """Those of a case that lead to what is prepared."""
+        """The pointers of a case that lead to prepared numbers."""
         return [pointer for pointer, buffer in enumerate(case.buffers) if buffer in self._known]
 
     def _read(self, case: Case, pointer: int) -> Iterator[tuple[tuple[Buffer, int], ...]]:
-        """What each row reads at a pointer."""
+        """The elements that each row reads at a pointer."""
         buffer, offsets = case.buffers[pointer], case.kernel.loaded[pointer]
         for base in case.bases[:, pointer].tolist():
             yield tuple((buffer, base + offset) for offset in offsets)
@@ -107,4 +107,4 @@ class _Hoisting:
 
 
 def _nothing() -> None:
-    """Stands for the function of a kernel that was not traced."""
+    """Stands for the function of a kernel that was not traced from one."""

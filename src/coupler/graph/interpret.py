@@ -1,6 +1,6 @@
-"""The reference: runs a program with NumPy, one operation at a time, all states at once.
+"""The reference back end: runs a program with NumPy, one operation at a time, all states at once.
 
-Slow and plain, it says what a program means; every other back end is tested against it.
+It is slow and simple, and defines what a program means: every other back end is tested against it.
 """
 
 from __future__ import annotations

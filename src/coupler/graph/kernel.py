@@ -1,4 +1,4 @@
-"""Kernels: straight lines of operations, bound to the rows of tables that they are run over; see tracing.py."""
+"""Kernels: straight-line code, bound to the rows of tables that it runs over; see tracing.py."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Location:
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """A straight line of operations: loads, then nodes, then stores.
+    """Straight-line code: loads, then operations, then stores.
 
     Attributes:
         name: the traced function's name.
-        loads: the symbol of each loaded element and where it comes from.
-        constants: the symbol of each constant and its column in the table.
-        stores: where each result goes. A condition has none; its `outputs` are one truth value.
+        loads: by symbol, the location that it is loaded from.
+        constants: by symbol, the column of the table that it is loaded from.
+        stores: the location of each result. A condition has none; its only output is a truth value.
         outputs: the node of each store, in order.
-        pointers: how many pointers its locations use.
-        nodes: all that outputs need, each after its arguments.
-        tables: what it looks numbers up in, in the order in which its text names them.
+        pointers: the number of pointers that locations use.
+        nodes: all nodes that outputs depend on, each after its arguments.
+        tables: the lookup tables, in the order in which the text names them.
     """
 
     name: str
@@ -63,12 +63,12 @@ class Kernel:
 
     @cached_property
     def operations(self) -> Counter[str]:
-        """How often each operation occurs in a row."""
+        """How often each operation occurs; a row runs each of them once."""
         return operations(self.outputs, self.nodes)
 
     @cached_property
     def workspace(self) -> int:
-        """How many numbers of memory its operations on rows need."""
+        """The size of the memory for its operations on rows, in numbers."""
         if "rows" not in self.operations:
             return 0
         return sum(node.table.size for node in self.nodes if node.op == "rows")
@@ -84,15 +84,15 @@ class Kernel:
         return self._by_pointer(self.stores)
 
     def _by_pointer(self, locations: Iterable[Location]) -> list[list[int]]:
-        offsets = [set[int]() for _ in range(self.pointers)]
+        by_pointer = [set[int]() for _ in range(self.pointers)]
         for at in locations:
-            offsets[at.pointer].add(at.offset)
-        return [sorted(own) for own in offsets]
+            by_pointer[at.pointer].add(at.offset)
+        return [sorted(offsets) for offsets in by_pointer]
 
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a kernel was traced from, so that it can be run in Python as well.
+    """What a kernel was traced from, so that it can also run in Python.
 
     Attributes:
         function: takes one parameter for each window, or list of windows, by name.
@@ -109,7 +109,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class Flags:
-    """Of each row of a table whether it is run: element elements[row] of a buffer is not zero. States decide alone."""
+    """For each row of a table whether a state runs it: if element elements[row] of a buffer is not zero."""
 
     buffer: Buffer
     elements: np.ndarray
@@ -129,8 +129,8 @@ class Case:
         bases: element index of each pointer in each row, int64 of shape (rows, pointers).
         constants: the constants of each row, float64 of shape (rows, columns).
         source: the Python function behind the kernel, over the same rows.
-        where: which rows are run; all of them if None.
-        among: flags that must hold besides, those of groups of rows, which are listed (see `Listing`).
+        where: flags of the rows that run; all do if None.
+        among: further flags that must hold, of groups of rows, which are listed (see `Listing`).
     """
 
     kernel: Kernel
@@ -143,7 +143,7 @@ class Case:
 
     @property
     def flags(self) -> tuple[Flags, ...]:
-        """All flags that must hold for a row to be run."""
+        """All flags that must hold for a row to run."""
         return tuple(flags for flags in (self.among, self.where) if flags is not None)
 
     @property
@@ -151,5 +151,5 @@ class Case:
         return len(self.bases)
 
     def element(self, row: int, at: Location) -> tuple[Buffer, int]:
-        """The buffer and the element of it that a location of the kernel means in a row."""
+        """The buffer and the element that a location of the kernel means in a row."""
         return self.buffers[at.pointer], int(self.bases[row, at.pointer]) + at.offset

@@ -1,4 +1,4 @@
-"""How much a graph computes, and how much of it must wait: operation counts and depth."""
+"""The cost of a graph: operation counts and depth."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coupler.graph.walk import topological
 
 
 def operations(outputs: Iterable[Node], nodes: Iterable[Node] | None = None) -> Counter[str]:
-    """How often each operation occurs; its total() is the work on one processor. Signs and constants are free.
+    """How often each operation occurs. Its total() is the work on one processor. Signs and constants are free.
 
     Args:
         outputs: the graph.
@@ -31,12 +31,12 @@ def depth(outputs: Iterable[Node]) -> int:
 
 
 def depths(outputs: Sequence[Node], start: Mapping[Node, int]) -> list[int]:
-    """The depth of each output when the leaves named in `start` come available at those depths."""
+    """The depth of each output, if the leaves in `start` become available at those depths."""
     level: dict[Node, int] = dict(start)
     for node in topological(outputs):
         if node not in level:
-            own = node.table.depth if node.op == "rows" else _costs(node)
-            level[node] = max((level[arg] for arg in node.args), default=0) + own
+            cost = node.table.depth if node.op == "rows" else _costs(node)
+            level[node] = max((level[arg] for arg in node.args), default=0) + cost
     return [level[node] for node in outputs]
 
 

@@ -1,6 +1,6 @@
-"""What a node can compute: the list of operations and their meaning in NumPy.
+"""The operations of nodes, and their meaning in NumPy.
 
-This table is the definition. Constants are folded with it, the interpreter runs it, and every back end is tested
+This table is the definition: constants are folded with it, the interpreter runs it, and every back end is tested
 against it.
 """
 

@@ -1,9 +1,9 @@
-"""Numbers of tables that a program is given: parameters, and what is computed of them before anything else.
+"""Parameters: numbers of tables that are inputs of a program, and what is computed from them first.
 
-A table may hold nodes in place of numbers, as long as these depend on `Parameters` alone. A builder that knows the
-parameters gives its program one more input, the last, and writes the steps that compute such entries from it; kernels
-load them where they would have taken constants. So a model whose numbers are nodes has the same programs as one of
-floats, and nothing is compiled again when its numbers change.
+A table may hold nodes in place of numbers, if they depend on `Parameters` only. A builder that knows the parameters
+gives its program one more input, the last, and writes steps that compute such entries from it. Kernels load these
+entries instead of constants. So a model whose numbers are nodes has the same programs as one of floats, and nothing is
+compiled again when its numbers change.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from coupler.graph.tracing import View
 from coupler.graph.walk import listing, substitute, topological
 from coupler.graph.window import Buffer, Constants, Slot, Window
 
-PARAMETERS = "parameters"  # what programs call this input
+PARAMETERS = "parameters"  # the name of this input in programs
 
 
 class Parameters:
-    """Numbers that are not known before a program is called.
+    """Numbers that become known when a program is called.
 
     Attributes:
         nodes: one for each of them.
@@ -42,7 +42,7 @@ class Parameters:
         return len(self.nodes)
 
     def number(self, node: Node) -> int:
-        """Which of them a symbol is."""
+        """The number of a symbol among the parameters."""
         if node not in self._number:
             raise GraphError(f"a table holds {node!r}, which is no number and no parameter of its program")
         return self._number[node]
@@ -52,7 +52,7 @@ class Parameters:
 
 
 class Lowering:
-    """Makes room in a program for entries of tables that depend on parameters, once for those that are the same.
+    """Makes room in a program for table entries that depend on parameters; equal entries share it.
 
     Attributes:
         done: whether the program is written.
@@ -65,13 +65,13 @@ class Lowering:
         scratch: Callable[[int], Buffer],
         loop: Callable[[Callable[..., None], Window], None],
     ) -> None:
-        """Args: the parameters, the input that holds them, what makes buffers, and what writes a loop of one window."""
+        """Args: the parameters, and functions that return their input, make a scratch buffer and write a loop."""
         self._parameters, self._given, self._scratch, self._loop = parameters, given, scratch, loop
         self._known: dict[tuple[Any, ...], Slot] = {}
         self.done = False
 
     def lowered(self, window: Window) -> Window:
-        """The same fields, with a place for each entry of a table that is a node."""
+        """The same fields, with places for table entries that are nodes."""
         if not any(isinstance(slot, Constants) and slot.varies for slot in window.fields.values()):
             return window
         return Window({name: self._with_place(slot) for name, slot in window.fields.items()})
@@ -82,18 +82,15 @@ class Lowering:
         return Constants(slot.values, partial(self._place, slot.values))
 
     def _place(self, values: np.ndarray) -> Slot | None:
-        """Where the rows of a table are; None if no kernel has asked for them while the program was written."""
+        """The place of a table's rows; None if no kernel needed them while the program was written."""
         rows = [nodes_of(row) for row in values]
-        key = (
-            tuple(node for row in rows for node in row),
-            values.shape,
-        )  # equal nodes are one object, as long as it lives
+        key = tuple(node for row in rows for node in row), values.shape  # equal nodes are one object while it lives
         if key not in self._known and not self.done:
             self._known[key] = self._as_given(rows) or self._computed(rows)
         return self._known.get(key)
 
     def _as_given(self, rows: Sequence[Sequence[Node]]) -> Slot | None:
-        """Where rows are in the input, if each is a stretch of parameters as they come."""
+        """The place of rows in the input, if each is a run of consecutive parameters."""
         if not all(node in self._parameters for row in rows for node in row):
             return None
         numbers = np.array([[self._parameters.number(node) for node in row] for row in rows])
@@ -102,7 +99,7 @@ class Lowering:
         return self._given().at(numbers[:, 0], len(rows[0]))
 
     def _computed(self, rows: Sequence[Sequence[Node]]) -> Slot:
-        """Where rows are once they are computed: those alike but for numbers and parameters by one kernel."""
+        """The place of computed rows. One kernel computes all rows that differ only in numbers and parameters."""
         size = len(rows[0])
         entries = [j for j in range(size) if any(row[j].op != "constant" for row in rows)]
         place = self._scratch(size * len(rows)).at(size * np.arange(len(rows)), size)
@@ -110,24 +107,24 @@ class Lowering:
         for i, row in enumerate(rows):
             formula = _Formula([row[j] for j in entries], self._parameters)
             groups.setdefault(formula.text, []).append((i, formula))
-        for alike in groups.values():
-            first, numbers = alike[0][1], [formula.numbers for _, formula in alike]
+        for group in groups.values():
+            first, numbers = group[0][1], [formula.numbers for _, formula in group]
             slots: dict[str, Slot | Constants] = {"numbers": Constants(np.array(numbers))}
             for k in range(len(first.parameters)):
-                slots[f"parameter{k}"] = self._given().at([formula.parameters[k] for _, formula in alike])
+                slots[f"parameter{k}"] = self._given().at([formula.parameters[k] for _, formula in group])
             for k, entry in enumerate(entries):
-                slots[f"entry{k}"] = place.buffer.at([size * i + entry for i, _ in alike])
+                slots[f"entry{k}"] = place.buffer.at([size * i + entry for i, _ in group])
             self._loop(first.kernel(), Window(slots))
         return place
 
 
 class _Formula:
-    """Entries of one row that depend on parameters.
+    """The entries of one row that depend on parameters.
 
     Attributes:
-        text: what is computed; equal for rows that differ in numbers and in which parameters they take.
-        numbers: the row's own.
-        parameters: the numbers of the parameters that it takes.
+        text: what is computed; equal for rows that differ only in numbers and in the choice of parameters.
+        numbers: the numbers of this row.
+        parameters: the indices of the parameters that this row depends on.
     """
 
     def __init__(self, outputs: Sequence[Node], parameters: Parameters) -> None:

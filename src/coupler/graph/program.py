@@ -1,16 +1,16 @@
 """Programs: kernels looped over tables, in sequence, and repeated until a condition holds.
 
-A `Program` is data and knows no back end: buffers, and steps. A `Loop` runs kernels over rows in a given order; a
-`Repeat` runs steps again and again, each state with its own ending; a `Listing` spares loops the rows that all states
-leave out. Every state of a batch runs the same steps; lanes and threads are different states. builder.py writes
-programs down.
+A `Program` is plain data, buffers and steps, and knows no back end. A `Loop` runs kernels over rows in a given order. A
+`Repeat` runs steps until a condition holds, for each state separately. A `Listing` lets loops pass over rows that all
+states skip. Every state of a batch runs the same steps; lanes and threads are different states. builder.py writes
+programs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Loop:
 
     Attributes:
         cases: the kernels with their tables.
-        order: which case is run at each turn; each case takes its own rows one after the other.
+        order: the case that runs at each turn, on its next row.
     """
 
     cases: tuple[Case, ...]
@@ -42,7 +42,7 @@ class Loop:
 
     @cached_property
     def among(self) -> Flags | None:
-        """The listed flags of all turns, in order, where the cases have such."""
+        """The listed flags of all turns, in order, if the cases have some."""
         (buffer,) = {case.among.buffer if case.among else None for case in self.cases}
         if buffer is None:
             return None
@@ -56,11 +56,11 @@ class Loop:
 class Listing:
     """Lists the flags that are not zero in any of the states that run together.
 
-    Loops `among` these flags then take the rows of those that are listed, one flag after the other, and do not ask the
-    others: what rows that are left out cost no longer grows with their number. Results do not depend on it.
+    Loops `among` these flags then visit only the rows whose flags are listed, so that skipped rows cost nothing.
+    Results do not depend on it.
 
     Attributes:
-        flags: what is listed. Nobody may write it between this step and a loop that counts on the list.
+        flags: the flags. They must not be written between this step and a loop among them.
         listed: memory for the list, of one element more.
     """
 
@@ -70,9 +70,9 @@ class Listing:
 
 @dataclass(frozen=True, eq=False)
 class Repeat:
-    """Steps run while `until` does not hold, `at_most` times. A state that is done is not touched any more.
+    """Steps that run until a condition holds, at most `at_most` times. States that are done are not touched any more.
 
-    Where it is `rare`, few states run them at all, and back ends keep their code short rather than fast.
+    If it is `rare`, few states run the steps at all, and back ends make their code short rather than fast.
     """
 
     until: Case
@@ -89,10 +89,10 @@ class Program:
     """A finished program; see the module's text.
 
     Attributes:
-        name: what it is called.
-        buffers: all that its steps read and write; inputs and outputs in the order in which they are given.
-        steps: what is run, in order.
-        leading: how many steps come first that depend on parameters alone; nobody else writes what they write.
+        name: the name of the program.
+        buffers: all buffers; inputs and outputs are in the order of a call.
+        steps: what runs, in order.
+        leading: the number of first steps that depend on parameters only; no other step writes what they write.
     """
 
     name: str
@@ -102,7 +102,7 @@ class Program:
 
     @property
     def inputs(self) -> tuple[Buffer, ...]:
-        """The buffers that a call reads, in the order in which it takes them."""
+        """The buffers that a call takes, in order."""
         return tuple(b for b in self.buffers if b.role == "input")
 
     @property
@@ -112,12 +112,12 @@ class Program:
 
     @property
     def scratch(self) -> tuple[Buffer, ...]:
-        """The buffers that steps use in between."""
+        """The buffers for intermediate results."""
         return tuple(b for b in self.buffers if b.role == "scratch")
 
     @cached_property
     def scratch_size(self) -> int:
-        """How many numbers of memory a state needs besides inputs and outputs."""
+        """The memory of a state besides inputs and outputs, in numbers."""
         workspace = max((case.kernel.workspace for case in self.cases()), default=0)
         return sum(buffer.size for buffer in self.scratch) + workspace
 
@@ -153,6 +153,22 @@ class Program:
     def __str__(self) -> str:
         lines = [f"program {self.name}: " + ", ".join(map(repr, self.buffers))]
         return "\n".join(lines + _outline(self.steps, "  "))
+
+
+def rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
+    """The same step over other buffers: `new` has the replacement of each."""
+
+    def case(old: Case) -> Case:
+        flags = {"where": old.where, "among": old.among}
+        new_flags = {name: replace(flag, buffer=new[flag.buffer]) if flag else None for name, flag in flags.items()}
+        buffers = tuple(new[b] for b in old.buffers)
+        return replace(old, buffers=buffers, source=old.source.rebound(new), **new_flags)
+
+    if isinstance(step, Loop):
+        return replace(step, cases=tuple(map(case, step.cases)))
+    if isinstance(step, Listing):
+        return Listing(new[step.flags], new[step.listed])
+    return replace(step, until=case(step.until), body=tuple(rebound(inner, new) for inner in step.body))
 
 
 def _cases(steps: Sequence[Step]) -> Iterator[Case]:

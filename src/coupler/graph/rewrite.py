@@ -70,7 +70,7 @@ def _pass(function: Pass) -> Pass:
 def _rebuild(
     outputs: Sequence[Node], nodes: Sequence[Node], rule: Callable[[Node, tuple[Node, ...]], Node | None]
 ) -> list[Node]:
-    """The outputs with `rule(old node, its new arguments)` put in for each node that it does not answer with None."""
+    """The outputs with each node replaced by `rule(node, its new arguments)`, unless that is None."""
     new: dict[Node, Node] = {}
     for node in nodes:
         args = tuple([new[arg] for arg in node.args])
@@ -80,9 +80,9 @@ def _rebuild(
 
 
 def spelled_out(outputs: Sequence[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
-    """The outputs with operations on rows written as plain ones, as far as they may depend on leaves, if any are given.
+    """The outputs with operations on rows written as plain operations, for derivatives.
 
-    Not a pass, but what derivatives are taken of.
+    With `leaves`, only operations that may depend on these are.
     """
     nodes = topological(outputs, leaves)
     if not any(node.op == "rows" for node in nodes):
@@ -102,9 +102,9 @@ def spelled_out(outputs: Sequence[Node], leaves: frozenset[Node] = frozenset()) 
 
 @_pass
 def spare_sines(outputs: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
-    """Sine and cosine of an arctangent of y and x become y/√(x² + y²) and x/√(x² + y²), and those of its sums follow.
+    """Sine and cosine of atan2(y, x) become y/√(x² + y²) and x/√(x² + y²), and those of sums with it follow.
 
-    Angles that a closed form gives are such: what their arctangent costs is saved as well where nobody asks for it.
+    The angles of closed-form loops are such arctangents. If nothing else uses the angle, the arctangent is saved, too.
     """
 
     if not any(node.op == "atan2" for node in nodes):
@@ -163,9 +163,9 @@ def share_reciprocals(outputs: Sequence[Node], nodes: Sequence[Node]) -> Sequenc
 
 @_pass
 def fuse_multiply_add(outputs: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
-    """x·y + z becomes one operation, rounded once, where no one else needs the product.
+    """x·y + z becomes one operation, rounded once, if nothing else needs the product.
 
-    Done here, not by the code generator, so that one state, lanes and threads round alike.
+    This is a rewrite and not left to the code generator, so that one state, lanes and threads round in the same way.
     """
     users: Counter[Node] = Counter(outputs)
     sums: Counter[Node] = Counter()

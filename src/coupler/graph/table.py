@@ -1,7 +1,7 @@
-"""Tables that nodes are looked up in: numbers known beforehand, of which a trace needs some that it computes which.
+"""Tables of numbers that are looked up at computed places.
 
-A row of a loop has its constants in the kernel's own table, at places that are known while tracing. What is here is for
-places that are not: the height of a terrain under a foot. A table belongs to no row and no state; all share it.
+The constants of a row are in the kernel's own table, at places that are known while tracing. The tables here are for
+places that are computed, such as that of a terrain's height under a foot. All rows and states share a table.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import numpy as np
 
 from coupler.graph.array import array, nodes_of
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, look_up
+from coupler.graph.expr import Node, constant, known
+from coupler.graph.interning import share, shared
 
-MOST = 2**24  # numbers of a table: what float32 can count
+MAX_SIZE = 2**24  # numbers: float32 represents all whole numbers up to here
 
 
 class Table:
-    """A vector of numbers, to be looked up at places that are floats or nodes.
+    """A vector of numbers that can be looked up at places given as floats or nodes.
 
     Attributes:
         values: the numbers, float64.
@@ -27,8 +28,8 @@ class Table:
     def __init__(self, values: Any) -> None:
         """Args: finite numbers, 1 to 2²⁴ of them."""
         self.values = np.array(values, dtype=np.float64).ravel()
-        if not 0 < self.values.size <= MOST:
-            raise GraphError(f"a table has 1 to {MOST} numbers, got {self.values.size}")
+        if not 0 < self.values.size <= MAX_SIZE:
+            raise GraphError(f"a table has 1 to {MAX_SIZE} numbers, got {self.values.size}")
         if not np.isfinite(self.values).all():
             raise GraphError(
                 f"a table's numbers must be finite; number {int(np.argmin(np.isfinite(self.values)))} is not"
@@ -37,19 +38,29 @@ class Table:
         self._packed: dict[np.dtype, np.ndarray] = {}
 
     def look_up(self, place: Any) -> Any:
-        """The number at a place, or at each of an array of them: its whole part, brought into the table; NaN is 0."""
+        """The number at a place, or at each of an array of them. Places are truncated and clamped; NaN counts as 0."""
         if isinstance(place, Node):
-            return look_up(self, place)
+            return self._node(place)
         place = np.asarray(place)
         if place.dtype == object:
-            return array([look_up(self, node) for node in nodes_of(place)]).reshape(place.shape)
+            return array([self._node(node) for node in nodes_of(place)]).reshape(place.shape)
         values = self.values if place.dtype != np.float32 else self.packed(place.dtype)[1:]
         last = len(values) - 1
         positive = np.where(place > 0, place, 0)
         return values[np.where(positive < last, positive, last).astype(np.int64)]
 
+    def _node(self, place: Node) -> Node:
+        """The node of the number at a place, folded and shared."""
+        if place.logical:
+            raise GraphError(f"a place in a table must be a number, got the truth value {place!r}")
+        if place.op == "constant":
+            return constant(self.look_up(known(place)).item())
+        key = ("lookup", id(self), id(place))
+        node = shared(key)
+        return share(key, Node("lookup", (place,), table=self)) if node is None else node
+
     def packed(self, dtype: np.dtype) -> np.ndarray:
-        """As machine code wants it: the last place there is, then the numbers."""
+        """As machine code reads it: the last place, then the numbers."""
         if dtype not in self._packed:
             with np.errstate(over="ignore"):
                 self._packed[dtype] = np.concatenate([[self.values.size - 1.0], self.values]).astype(dtype)

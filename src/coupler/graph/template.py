@@ -1,4 +1,4 @@
-"""Functions with their numbers taken out, so that those which differ only in numbers are seen to be the same."""
+"""Traced functions with their numbers taken out, so that functions that differ only in numbers become the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coupler.graph.expr import Node, apply, constant, known, symbol
 from coupler.graph.rewrite import spelled_out
 from coupler.graph.walk import listing, substitute, topological
 
-_STRUCTURE = (0.0, 1.0, -1.0)  # what folding knows; such numbers stay where they are
+_STRUCTURE = (0.0, 1.0, -1.0)  # numbers that folding simplifies; they stay in the function
 
 _KNOWN: WeakValueDictionary[tuple[str, bytes], Template] = WeakValueDictionary()  # by text and numbers
 
@@ -27,11 +27,11 @@ class Template:
     """A traced function whose numbers are parameters.
 
     Attributes:
-        text: what it computes; functions with the same text differ in their numbers alone. It says all there is to say
-            about the nodes, which are read back from it where a template is unpickled.
-        numbers: this one's.
-        shape: of its answer.
-        function: what was traced; None for one that is unpickled.
+        text: what it computes; functions with the same text differ in their numbers only. Unpickling reads the nodes
+            back from it.
+        numbers: the numbers of this function.
+        shape: the shape of its result.
+        function: the traced function; None after unpickling.
     """
 
     text: str
@@ -47,9 +47,9 @@ class Template:
             _KNOWN[self.text, self.numbers.tobytes()] = self
 
     def __call__(self, x: Any, numbers: Any) -> Any:
-        """The function at x, nodes or numbers, with these numbers in place of its own.
+        """The function at x, nodes or floats, with other numbers in place of its own.
 
-        At numbers it gives numbers; and the Python function is called itself, so that a debugger can follow.
+        For floats, the Python function itself is called if it is known, so that a debugger can step into it.
         """
         if np.asarray(x).dtype == np.asarray(numbers).dtype == float:
             original = _KNOWN.get((self.text, np.asarray(numbers).tobytes()))
@@ -58,7 +58,7 @@ class Template:
         return self.by_trace(x, numbers)
 
     def by_trace(self, x: Any, numbers: Any) -> Any:
-        """The same by its nodes alone, without the Python function."""
+        """The same from its nodes, without calling the Python function."""
         values = zip((*self._inputs, *self._parameters), (*nodes_of(x), *nodes_of(numbers)), strict=True)
         return numbers_or_nodes(substitute(self._outputs, dict(values)), self.shape)
 
@@ -69,27 +69,27 @@ class Template:
 def template(function: Callable[[Any], Any], size: int, given: Container[Node] = ()) -> Template:
     """Traces a function of `size` numbers and takes its own numbers out, except 0 and ±1.
 
-    Symbols that are `given` may be among its numbers: it is not known yet what they are.
+    Symbols in `given` count as numbers whose values are not known yet.
     """
     x = symbols("x", size)
     result = np.asarray(function(x.copy()), dtype=object).view(np.ndarray)
-    outputs, own = spelled_out(nodes_of(result)), set(x)
+    outputs, arguments = spelled_out(nodes_of(result)), set(x)
     for node in topological(outputs):
         if node.op == "constant" and not node.logical and not np.isfinite(known(node)):
             raise GraphError(f"the function computes with {known(node)}")
-        if node.op == "symbol" and node not in own and node not in given:
+        if node.op == "symbol" and node not in arguments and node not in given:
             raise GraphError(f"the function uses {node!r}, which is none of its {size} arguments")
         if node.table is not None:
             raise GraphError(f"the function uses {node!r}: what is looked up in a table has no place in a template")
     values, numbers, outputs = lifted(outputs, given)
-    text = sys.intern(listing(outputs, [f"y[{i}]" for i in range(len(outputs))]))  # many are alike: one string for all
+    text = sys.intern(listing(outputs, [f"y[{i}]" for i in range(len(outputs))]))  # many are equal: one string for all
     return Template(text, values, result.shape, function, tuple(x), tuple(numbers), tuple(outputs))
 
 
 def lifted(outputs: Sequence[Node], given: Container[Node] = ()) -> tuple[np.ndarray, list[Node], list[Node]]:
-    """Numbers that outputs compute with, except 0 and ±1, new symbols for them, and the outputs with those instead.
+    """The numbers in outputs except 0 and ±1, new symbols for them, and the outputs with these symbols instead.
 
-    Symbols that are `given` count as numbers, too, which are not known yet.
+    Symbols in `given` count as numbers whose values are not known yet.
     """
     numbers: dict[Node, Node] = {}
     for node in topological(outputs):

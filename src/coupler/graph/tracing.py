@@ -1,15 +1,15 @@
-"""Kernels: a Python function traced once, to be run over the rows of a table.
+"""Tracing: a Python function is called once on nodes, and becomes a kernel that runs over the rows of a table.
 
-A kernel reads and writes *fields* of its parameters as attributes: `link.q`, `parent.IA += ...`. Where a field lies is
-told row by row by a `Window`: a mapping from field names to places in buffers (a base per row) or to constants of the
-model (a value per row). Tracing turns the function into a straight line of nodes between loads and stores:
+A kernel reads and writes *fields* of its parameters as attributes: `link.q`, `parent.IA += ...`. A `Window` says where
+fields lie: it maps their names to places in buffers (a base per row) or to constants of the model (a value per row).
+Tracing turns the function into straight-line code between loads and stores:
 
     def backward(link, parent):
         parent.IA += link.X.T @ link.IA @ link.X
 
-All loads of a row come before its stores, so the windows of a kernel must not overlap within a row where one of them
-is written; `trace` checks that. Constants that are exactly 0, 1 or -1 in every row are folded into the kernel and make
-part of its shape; all others stay in the table, so kernels are shared between robots that differ only in numbers.
+All loads of a row come before its stores, so the windows of a kernel must not overlap within a row if one of them is
+written there; `trace` checks that. Constants that are exactly 0, 1 or -1 in every row are folded into the kernel. All
+others stay in the table, so that robots that differ only in numbers share kernels.
 """
 
 from __future__ import annotations
@@ -22,26 +22,23 @@ import numpy as np
 
 from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
-from coupler.graph.expr import Node, constant, symbol, uncollected
+from coupler.graph.expr import Node, constant, symbol
+from coupler.graph.interning import uncollected
 from coupler.graph.kernel import Case, Kernel, Location, Source
 from coupler.graph.table import Table
 from coupler.graph.walk import topological
 from coupler.graph.window import Buffer, Constants, Slot, Window, each
 from coupler.grouping import grouped
 
-Written = dict[tuple[str, str], dict[int, Node]]  # by window and field, in the order of writing: what goes where
+Written = dict[tuple[str, str], dict[int, Node]]  # by window and field, in the order of writing, the node at each place
 
 
 class View:
-    """A kernel's parameter while it is traced: attributes are fields; see `Window`."""
+    """A kernel's parameter during tracing. Its attributes are fields; see `Window`."""
 
     def __init__(self, name: str, window: Window, leaves: Callable[[str, str, int], Node], written: Written) -> None:
-        own = object.__setattr__
-        own(self, "_name", name)
-        own(self, "_window", window)
-        own(self, "_leaves", leaves)
-        own(self, "_values", {})
-        own(self, "_written", written)
+        values: dict[str, Any] = {}
+        self.__dict__.update(_name=name, _window=window, _leaves=leaves, _values=values, _written=written)
 
     def __getattr__(self, field: str) -> Any:
         if field not in self._window.fields:
@@ -67,7 +64,7 @@ class View:
         for place, node in zip(slot.field.places, nodes_of(value), strict=True):
             if node.logical:
                 raise GraphError(f"{self._name}.{field} holds numbers; got the truth value {node!r}: use np.where")
-            stored.setdefault(place, node)  # of a mirrored pair the first one counts
+            stored.setdefault(place, node)  # the first element of a mirrored pair counts
         self._written[self._name, field] = stored
         self._values[field] = _shaped([stored[place] for place in slot.field.places], slot.field.shape)
 
@@ -75,7 +72,7 @@ class View:
 def trace(
     function: Callable[..., Any], windows: Mapping[str, Window | Sequence[Window]], *, condition: bool = False
 ) -> Case:
-    """Runs `function` on views of its windows and returns it as a kernel bound to their rows.
+    """Calls a function on views of its windows and returns it as a kernel bound to their rows.
 
     Args:
         function: takes one parameter for each window, or list of windows, by name.
@@ -126,7 +123,7 @@ def _bind(
     written: list[tuple[str, str, int]],
     outputs: list[Node],
 ) -> Case:
-    """Numbers the pointers and columns that the kernel really uses and lays out its table."""
+    """Numbers the pointers and columns that the kernel uses, and lays out its table."""
     pointers: dict[tuple[int, bytes | int], int] = {}
     pointer_of: dict[Slot, int] = {}
     buffers: list[Buffer] = []
@@ -135,7 +132,7 @@ def _bind(
 
     def locate(slot: Slot, place: int) -> Location:
         if slot not in pointer_of:
-            key = (id(slot.buffer), slot.bases.tobytes() if rows else id(slot))  # without rows all bases look alike
+            key = (id(slot.buffer), slot.bases.tobytes() if rows else id(slot))  # without rows all bases are equal
             if key not in pointers:
                 pointers[key] = len(buffers)
                 buffers.append(slot.buffer)
@@ -230,7 +227,7 @@ def _shaped(nodes: list[Node], shape: tuple[int, ...]) -> Any:
 
 
 def _check_overlap(case: Case) -> None:
-    """Refuses windows that meet in a row, if one of them is written there: the order of loads and stores is free."""
+    """Refuses windows that overlap in a row if one is written there: back ends may reorder loads and stores."""
     kernel, by_buffer = case.kernel, grouped(range(len(case.buffers)), lambda pointer: case.buffers[pointer])
     for buffer, pointers in by_buffer.items():
         if len(pointers) > 1 and any(kernel.stored[pointer] for pointer in pointers) and len(case.bases):
@@ -239,21 +236,21 @@ def _check_overlap(case: Case) -> None:
 
 def _check_buffer(case: Case, buffer: Buffer, pointers: Sequence[int]) -> None:
     bases, stored = case.bases[:, pointers], [{*case.kernel.stored[pointer]} for pointer in pointers]
-    touched = [sorted(own.union(case.kernel.loaded[pointer])) for own, pointer in zip(stored, pointers, strict=True)]
-    first, last = (bases + np.array([own[end] for own in touched]) for end in (0, -1))
+    touched = [sorted(s.union(case.kernel.loaded[pointer])) for s, pointer in zip(stored, pointers, strict=True)]
+    first, last = (bases + np.array([offsets[end] for offsets in touched]) for end in (0, -1))
     order = np.argsort(first, axis=1)
     first, last = np.take_along_axis(first, order, 1), np.take_along_axis(last, order, 1)
     if (first[:, 1:] > np.maximum.accumulate(last, axis=1)[:, :-1]).all():
-        return  # spans do not meet: the rule
-    offsets = np.array([offset for own in touched for offset in own], np.int64)
-    written = np.array([offset in writes for own, writes in zip(touched, stored, strict=True) for offset in own])
-    owner = np.repeat(np.arange(len(pointers)), [len(own) for own in touched])
-    elements = bases[:, owner] + offsets
+        return  # spans do not overlap, as in most kernels
+    all_offsets = np.array([offset for offsets in touched for offset in offsets], np.int64)
+    written = np.array([offset in s for offsets, s in zip(touched, stored, strict=True) for offset in offsets])
+    owner = np.repeat(np.arange(len(pointers)), [len(offsets) for offsets in touched])
+    elements = bases[:, owner] + all_offsets
     order = np.argsort(elements, axis=1)
     elements, written = np.take_along_axis(elements, order, 1), written[order]
-    met = (elements[:, 1:] == elements[:, :-1]) & (written[:, 1:] | written[:, :-1])
-    if met.any():
-        row, place = np.argwhere(met)[0]
+    overlaps = (elements[:, 1:] == elements[:, :-1]) & (written[:, 1:] | written[:, :-1])
+    if overlaps.any():
+        row, place = np.argwhere(overlaps)[0]
         raise GraphError(
             f"kernel {case.kernel.name!r}, row {row}: two windows meet at element {elements[row, place]} of buffer "
             f"{buffer.name!r}, and one of them is written"

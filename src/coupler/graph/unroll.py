@@ -1,8 +1,8 @@
-"""Unrolling: a program's loops run at compile time, leaving one straight line.
+"""Unrolling: runs a program's loops at compile time, which leaves one straight line.
 
-A program to program pass. The tables' constants are folded in, intermediate results stay in registers, and what no
-output needs is gone. For small robots, and for GPUs, that is faster than looping. The code grows with the robot, and
-the time to compile it grows faster: from some 10,000 operations on it is seconds.
+A pass from program to program. Constants of tables are folded in, intermediate results stay in registers, and unused
+results are dropped. For small robots, and on GPUs, that is faster than looping. The code grows with the robot, and the
+time to compile it grows faster: beyond some 10,000 operations it takes seconds.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coupler.graph.builder import Builder, fields
+from coupler.graph.builder import Builder
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.program import Loop, Program, Repeat, Step
+from coupler.graph.records import fields
 from coupler.graph.tracing import View
 from coupler.graph.walk import substitute
 from coupler.graph.window import Buffer
@@ -24,8 +25,8 @@ def unroll(program: Program) -> Program:
     """The same program as a single kernel from its inputs to its outputs.
 
     Raises:
-        GraphError: if the program repeats steps until a condition holds, or leaves out rows: what it does is known only
-            when it runs.
+        GraphError: if the program repeats steps until a condition holds, or skips rows: what it does is known only when
+            it runs.
     """
     memory = {
         b: [symbol(f"{b.name}[{i}]") if b.role == "input" else None for i in range(b.size)] for b in program.buffers
@@ -35,8 +36,8 @@ def unroll(program: Program) -> Program:
     b = Builder(program.name)
     slots = {}
     for buffer in (*program.inputs, *program.outputs):
-        own = b.input(buffer.name, buffer.size) if buffer.role == "input" else b.output(buffer.name, buffer.size)
-        slots[buffer.name] = own.at(0, buffer.size)
+        make = b.input if buffer.role == "input" else b.output
+        slots[buffer.name] = make(buffer.name, buffer.size).at(0, buffer.size)
 
     def straight(state: View) -> None:
         loaded = {x: node for i in program.inputs for x, node in zip(memory[i], getattr(state, i.name), strict=True)}

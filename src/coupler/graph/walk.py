@@ -1,4 +1,4 @@
-"""Walks over graphs of nodes: in the order of computation, with nodes replaced by others, and as a text."""
+"""Walks over graphs of nodes: in the order of computation, with nodes replaced, and as text."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from coupler.graph.expr import Node, RowMemory, apply, node_text
 
 
 def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
-    """Every node that the outputs need, each after its arguments.
+    """Every node that the outputs depend on, each after its arguments.
 
-    With `leaves`, only what may depend on these: they themselves, and what was made after the first of them.
+    With `leaves`, only these and nodes that may depend on them, which were made after the oldest of them.
     """
     done: dict[Node, None] = {}
     stack = list(outputs)
     stack.reverse()
-    while stack and not leaves:  # the same as below; most of a compilation's walks are such
+    while stack and not leaves:  # the loop below without leaves, which most walks of a compilation have none of
         node = stack[-1]
         if node not in done:
             height = len(stack)
@@ -44,7 +44,7 @@ def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) 
 
 
 def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
-    """The same operation on other arguments, folded anew; the node itself where these are its own."""
+    """The same operation on other arguments, folded again; the node itself if the arguments are unchanged."""
     for new, old in zip(args, node.args, strict=True):
         if new is not old:
             break
@@ -55,11 +55,11 @@ def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
     if node.op == "part":
         assert isinstance(node.value, int)
         return RowMemory(args[0])[node.value]
-    return apply(node.op, *args, table=node.table)
+    return apply(node.op, *args) if node.table is None else node.table.look_up(args[0])
 
 
 def substitute(outputs: Sequence[Node], values: Mapping[Node, Node]) -> list[Node]:
-    """The outputs with nodes replaced by other nodes, folded anew."""
+    """The outputs with nodes replaced by other nodes, folded again."""
     new: dict[Node, Node] = dict(values)
     for node in topological(outputs, frozenset(values)):
         if node not in new:
@@ -73,13 +73,13 @@ def listing(
     leaves: Mapping[Node, str] | None = None,
     nodes: Iterable[Node] | None = None,
 ) -> str:
-    """The outputs as a text: one line an operation, in the order in which a back end computes them.
+    """The outputs as text: one line for each operation, in the order in which a back end computes them.
 
     Args:
         outputs: the graph.
-        names: what each output is called; without it, the outputs are not listed again at the end.
-        leaves: what symbols are called instead of by their labels.
-        nodes: what `topological` gives for the outputs, where that is known.
+        names: names of the outputs, which are then listed at the end.
+        leaves: names of symbols, in place of their labels.
+        nodes: the result of `topological` for the outputs, if it is known.
     """
     name: dict[Node, str] = dict(leaves or {})
     tables: dict[Any, str] = {}

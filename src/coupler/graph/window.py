@@ -1,4 +1,4 @@
-"""Where a kernel finds its data: buffers, fields in them, and windows that name those fields row by row."""
+"""Where a kernel finds its data: buffers, fields in them, and windows that name these fields row by row."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Part:
-    """Elements of a buffer that follow each other, used as a vector of their own."""
+    """Consecutive elements of a buffer, used as a vector."""
 
     buffer: Buffer
     start: int
@@ -60,7 +60,7 @@ class Field:
     places: tuple[int, ...]  # of each element, row-major
 
     def __hash__(self) -> int:
-        return hash((self.shape, len(self.places)))  # schedulers ask for it row by row
+        return hash((self.shape, len(self.places)))  # cheap, because schedulers hash fields row by row
 
     @cached_property
     def size(self) -> int:
@@ -115,17 +115,17 @@ class Slot:
         return replace(self, bases=self.bases[::-1])
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Slot:
-        """The same in the buffer that takes the place of its own."""
+        """The same field in the replacement of its buffer."""
         return replace(self, buffer=new[self.buffer])
 
 
 @dataclass(frozen=True, eq=False)
 class Constants:
-    """A field whose value is known: values[r] in row r.
+    """A field of known values: values[r] in row r.
 
     Attributes:
-        values: numbers; or nodes, where some depend on parameters of the program (parameters.py).
-        place: tells where those that do are when kernels run, row by row; a program computes what is asked for.
+        values: numbers; or nodes, if some depend on parameters of the program (parameters.py).
+        place: returns the place, row by row, of values that depend on parameters; a program computes those it needs.
     """
 
     values: np.ndarray
@@ -162,11 +162,11 @@ class Constants:
         return Constants(self.values[::-1], lambda: (slot := self.place()) and slot.backwards())
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Constants:
-        """The same where buffers take the place of others."""
+        """The same field in replacements of its buffers."""
         return Constants(self.values, lambda: (slot := self.place()) and slot.rebound(new)) if self.varies else self
 
     def column(self, element: int) -> np.ndarray | None:
-        """The value of one element in every row; None where it depends on parameters in some."""
+        """The values of one element in all rows; None if one of them depends on parameters."""
         column = self.values.reshape(self.rows, self.field.size)[:, element]
         if not self.varies:
             return column
@@ -175,7 +175,7 @@ class Constants:
 
 @dataclass(frozen=True)
 class Window:
-    """What a kernel's parameter stands for: named fields, each with a place or a value per row. `|` joins two."""
+    """A kernel's parameter: named fields, each with a place or a value per row. `|` joins two windows."""
 
     fields: Mapping[str, Slot | Constants]
 
@@ -204,7 +204,7 @@ class Window:
 
 
 def each(windows: Mapping[str, Any], make: Callable[[str, Any], Any]) -> dict[str, Any]:
-    """What `make` gives for each window and its name; of a list of windows, a list."""
+    """`make(name, window)` for each window, as a list for a list of windows."""
 
     def of(name: str, window: Any) -> Any:
         return [make(f"{name}[{i}]", w) for i, w in enumerate(window)] if _several(window) else make(name, window)
@@ -217,7 +217,7 @@ def _several(window: Any) -> bool:
 
 
 def whole_numbers(values: Any, what: str) -> np.ndarray:
-    """The values as a vector of int64; anything else than whole numbers is refused."""
+    """The values as a vector of int64; anything but whole numbers is refused."""
     array = np.atleast_1d(np.asarray(values))
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise GraphError(f"{what} must be a list of whole numbers, got {array.dtype} of shape {array.shape}")

@@ -25,7 +25,7 @@ def described_actuators(robot: Robot) -> list[Actuator]:
     return [] if robot.actuators == actuators_of(robot, ()) else list(robot.actuators)
 
 
-def own_limits(robot: Robot, actuator: Actuator) -> dict[str, Any]:
+def limits_beyond_joints(robot: Robot, actuator: Actuator) -> dict[str, Any]:
     """The limits of effort and speed that an actuator has besides those of its joints; nothing for those of none."""
     (joints,) = actuators_of(robot.with_actuators([]), [Actuator(actuator.name, actuator.gears)])
     effort = None if actuator.effort == joints.effort else actuator.effort
@@ -40,7 +40,7 @@ def put_actuators(root: ET.Element, tag: str, robot: Robot) -> None:
 
 def _put_actuator(root: ET.Element, tag: str, robot: Robot, actuator: Actuator) -> None:
     figures: dict[str, Any] = {name: getattr(actuator, name) or None for name in ("stiffness", "damping")}
-    figures |= own_limits(robot, actuator)
+    figures |= limits_beyond_joints(robot, actuator)
     figures["control"] = None if actuator.control == (-np.inf, np.inf) else actuator.control
     kind = None if actuator.kind == "motor" else actuator.kind
     element = put(root, tag, name=actuator.name, type=kind, **{name: figures[name] for name in _FIGURES})
@@ -53,11 +53,13 @@ def read_actuator(element: Element, prefix: str = "") -> dict[str, Any]:
     gears: dict[str, Any] = {}
     for part in element.all("joint"):
         name = prefix + part.require("name")
-        own = part.numbers("gear", None) if part.has("gear") else np.ones(1)
-        gears[name] = float(own[0]) if len(own) == 1 else own
+        gears[name] = _one_or_many(part.numbers("gear", None, [1.0]))
     figures: dict[str, Any] = {}
     for name in _FIGURES:
         if element.has(name):
-            own = element.numbers(name, None, finite=False)
-            figures[name] = float(own[0]) if len(own) == 1 else own
+            figures[name] = _one_or_many(element.numbers(name, None, finite=False))
     return {"name": prefix + element.require("name"), "gears": gears, "kind": element.get("type", "motor")} | figures
+
+
+def _one_or_many(values: np.ndarray) -> Any:
+    return float(values[0]) if len(values) == 1 else values

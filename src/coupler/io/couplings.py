@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.writing import Names
+from coupler.io.taken_names import TakenNames
 from coupler.mechanisms import Polynomial
 from coupler.model import Coupling, Held, LoopJoint, ModelError, Robot
 from coupler.model.embedding.constraints import RelationConstraint
@@ -163,7 +163,7 @@ def locks_of(robot: Robot) -> list[LoopJoint]:
         ModelError: naming the joint of a lock that cannot be written so.
     """
     joints = {joint.name: joint for joint in robot.joints}
-    taken = Names([*joints, *(loop.name for loop in robot.loops), *(coupling.name for coupling in robot.couplings)])
+    taken = TakenNames(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
     return [
         _lock(taken.new(lock.name), joints[robot.tree.links[lock.links[0]].joint], lock.numbers)
         for lock in _locks(robot)
@@ -174,7 +174,7 @@ def _locks(robot: Robot) -> list[RelationConstraint]:
     """The locks among the constraints: relations that are neither couplings of the description nor found in loops."""
     known = {coupling.name for coupling in robot.couplings}
     constraints = (constraint for loop in robot.embedding.closure.loops for constraint in loop.constraints)
-    return [c for c in constraints if isinstance(c, RelationConstraint) and c.name not in known and not c.found]
+    return [c for c in constraints if isinstance(c, RelationConstraint) and c.name not in known and not c.recognised]
 
 
 def _lock(name: str, joint: TreeJoint, numbers: np.ndarray) -> LoopJoint:

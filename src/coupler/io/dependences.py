@@ -29,30 +29,29 @@ def read_dependence(element: Element, check: Callable[[str], str]) -> Dependence
         check: refuses a joint that cannot be coupled; gives its name in the robot.
     """
     dependents = element.all("joint")
-    free = [own.require("joint") for own in element.all("independent")]
-    free += [on.require("joint") for own in dependents for on in own.all("depends_on")]
+    terms = [term for dependent in dependents for term in dependent.all("depends_on")]
+    free = [part.require("joint") for part in (*element.all("independent"), *terms)]
     free = list(dict.fromkeys(free))
-    names = [own.require("name") for own in dependents]
-    for own in dependents:
-        if not own.all("depends_on"):
-            raise own.error("it depends on nothing; write <depends_on joint=... multiplier=...> in it")
-    named = [check(joint) for joint in (*free, *names)]
-    independent = named[: len(free)]
-    terms = [on for own in dependents for on in own.all("depends_on")]
+    names = [dependent.require("name") for dependent in dependents]
+    for dependent in dependents:
+        if not dependent.all("depends_on"):
+            raise dependent.error("it depends on nothing; write <depends_on joint=... multiplier=...> in it")
+    joints = [check(joint) for joint in (*free, *names)]
+    independent = joints[: len(free)]
     if any(term.has("polynomial") for term in terms):
         if len(terms) != 1 or len(free) != 1:
             raise element.error("a polynomial gives one joint from one other; write a separate coupling for it")
         coefficients = terms[0].numbers("polynomial", None)
         check_amount(element, len(coefficients))
-        return named, polynomial(list(coefficients)), independent
-    check_amount(element, len(named))
+        return joints, polynomial(list(coefficients)), independent
+    check_amount(element, len(joints))
     G, offset = np.zeros((len(names), len(free))), np.zeros(len(names))
-    for i, own in enumerate(dependents):
-        offset[i] = own.number("offset", 0.0)
-        for on in own.all("depends_on"):
-            G[i, free.index(on.require("joint"))] += on.number("multiplier", 1.0)
-            offset[i] += on.number("offset", 0.0)
-    return named, linear(np.vstack([np.eye(len(free)), G]), [*np.zeros(len(free)), *offset]), independent
+    for i, dependent in enumerate(dependents):
+        offset[i] = dependent.number("offset", 0.0)
+        for term in dependent.all("depends_on"):
+            G[i, free.index(term.require("joint"))] += term.number("multiplier", 1.0)
+            offset[i] += term.number("offset", 0.0)
+    return joints, linear(np.vstack([np.eye(len(free)), G]), [*np.zeros(len(free)), *offset]), independent
 
 
 def check_amount(element: Element, count: int) -> None:

@@ -1,6 +1,6 @@
-"""What a robot's file may be at the most. More is refused, so that loading ends in seconds whoever wrote the file.
+"""The limits of a robot's file. A larger one is refused, so that loading ends in seconds whoever wrote the file.
 
-Each limit is far above what robots need, and none holds for what is built in Python: see docs/threat_model.md.
+Each limit is far above what robots need. A robot that is built in Python has no limits: see docs/threat_model.md.
 """
 
 from __future__ import annotations

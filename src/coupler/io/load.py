@@ -59,8 +59,8 @@ def load(
         xacro: whether to expand xacro's macros. They are programs of the file's author: ask for it only if you trust
             the author. They run in a process of their own, which may read the file's folder and `packages`.
         precision: by how much lengths (m), angles (rad) and directions are rounded; by default what the file's digits
-            say, and 0 for tables. Rows of loops that would follow from others, if the numbers were exact, are dropped,
-            and a warning tells. 0 takes every number as exact.
+            say, and 0 for tables. Rows of loops that would follow from others, if the numbers were exact, are dropped
+            with a warning. 0 takes every number as exact.
         massless: what to do with joints of a URDF behind which there is no mass, and which therefore nothing resists:
             "refuse" the robot, or "lock" them.
         closure: how loops are closed: "analytical" where there is a closed form, "numerical", or "auto", analytical
@@ -86,8 +86,8 @@ def load(
     build = partial(builder.build, lock_idle=lock_idle, largest=JOINED, precision=precision, closure=closure)
     robot = _build(build, file, elements, lockable)
     if robot.warnings:
-        told = [clipped(text, 2000, quote=False) for text in robot.warnings]
-        text = f" {told[0]}" if len(told) == 1 else "".join(f"\n- {own}" for own in told)
+        texts = [clipped(text, 2000, quote=False) for text in robot.warnings]
+        text = f" {texts[0]}" if len(texts) == 1 else "".join(f"\n- {text}" for text in texts)
         warnings.warn(f"{file}:{text}", ModelWarning, stacklevel=2)
     return robot
 
@@ -139,6 +139,7 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
     if root.tag != "robot":
         raise root.error("a robot's file begins with <robot> (URDF), <mujoco> (MJCF) or <sdf> (SDFormat)")
     with imports():  # late, so that `import coupler` stays quick
+        from coupler.io.urdf.building import builder_of
         from coupler.io.urdf.closures import add_closures
         from coupler.io.urdf.lenient import lock_massless
         from coupler.io.urdf.read import read_urdf
@@ -147,7 +148,7 @@ def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, di
     add_closures(description, options.closures, options.packages.values())
     if options.massless == "lock":
         lock_massless(description)
-    return [root], description.builder(options), dict(description.elements())
+    return [root], builder_of(description, options), dict(description.elements())
 
 
 def _read_tables(file: Path, options: Options) -> RobotBuilder:

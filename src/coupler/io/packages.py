@@ -1,8 +1,8 @@
 """Where a robot's file may lead: its own folder, the packages that the user names, and the package that it belongs to.
 
-A file belongs to the package whose folder is the nearest above it with a package.xml, by the name that is given there
-or by the folder's own. Every other folder, whatever it is called, is outside. Links are followed before anything is
-judged.
+A file belongs to the package whose folder is the nearest above it with a package.xml; the package goes by the name that
+is given there, and by the folder's. Every other folder, whatever it is called, is outside. Symbolic links are resolved
+before a path is judged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Packages:
         folder: that of the file.
         within: that of the main file, where others include this one.
         named: folders of packages by name: those that the user names, and the one that the file belongs to.
-        own: the folder of the package that the file belongs to, or None.
+        package: the folder of the package that the file belongs to, or None.
     """
 
     def __init__(self, file: Path, named: Mapping[str, Path], within: Path | None = None) -> None:
@@ -34,9 +34,10 @@ class Packages:
             within: the folder of the main file, without links, where the file is included by another.
         """
         self.folder, self.within = real_path(file).parent, within
-        self.own = next((above for above in _upwards(self.folder) if os.path.isfile(above / "package.xml")), None)
-        names = [] if self.own is None else _names(self.own)
-        self.named = {name: self.own for name in names if self.own} | {n: real_path(path) for n, path in named.items()}
+        above = (self.folder, *self.folder.parents)
+        self.package = next((folder for folder in above if os.path.isfile(folder / "package.xml")), None)
+        self.named = {} if self.package is None else dict.fromkeys(_names(self.package), self.package)
+        self.named |= {name: real_path(path) for name, path in named.items()}
 
     @property
     def allowed(self) -> list[Path]:
@@ -61,14 +62,10 @@ def real_path(path: Path) -> Path:
         raise ModelError(f"{path}: it is not a path: {error}") from None
 
 
-def _upwards(folder: Path) -> list[Path]:
-    return [folder, *folder.parents]
-
-
 def _names(folder: Path) -> list[str]:
     """The names of the package in a folder."""
     try:
         inside = parse_file(folder / "package.xml").find("name")
-    except ModelError:  # whatever it is, it says no name
+    except ModelError:  # it cannot be read, and so gives no name
         inside = None
     return list(dict.fromkeys(name for name in (folder.name, inside.word() if inside else "") if name))

@@ -1,4 +1,4 @@
-"""How precisely a file gives lengths, angles and directions: by its digits, and by what it makes of right angles."""
+"""How precisely a file gives lengths, angles and directions, judged by its digits and by its right angles."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _LENGTHS = ("xyz", "pos", "anchor", "fromto")  # attributes in m
 _DIRECTIONS = ("rpy", "quat", "euler", "axisangle", "xyaxes", "zaxis", "axis")  # in rad, or of unit vectors
 _ANGLES = ("rpy",)  # surely in rad
 _TEXTS = ("pose", "xyz")  # elements of SDFormat that hold numbers as text
-_EXACT = 12  # digits behind the point: with so many, nothing is rounded that matters
-_WORST = 5e-4  # m or rad: few digits may also be exact, so that less precision is assumed of no file
-_RIGHT = 2e-3  # rad: what is so near to a right angle is meant to be one
+_EXACT = 12  # digits after the point: with this many, rounding does not matter
+_WORST = 5e-4  # m or rad: numbers with few digits may be exact, so no file is assumed to be less precise than this
+_RIGHT = 2e-3  # rad: an angle this near to a right one is meant to be one
 _NUMBER = re.compile(r"[-+]?\d*\.(\d*)(?:[eE]([-+]?\d+))?")
 
 
@@ -32,19 +32,20 @@ def precision_of(root: Element, *included: Element) -> float:
     Raises:
         ModelError: for a file that says so with something else than a number.
     """
-    kept = [element for element in root.walk() if element.tag == "numeric" and element.get("name") == PRECISION]
-    own = next((name for name in ("precision", "coupler:precision") if root.has(name)), None)
-    told = root.number(own, 0.0) if own else kept[0].number("data", 0.0) if kept else None
-    if told is not None:
-        return min(abs(told), _WORST)
+    numerics = [element for element in root.walk() if element.tag == "numeric" and element.get("name") == PRECISION]
+    stated = [(root, name) for name in ("precision", "coupler:precision") if root.has(name)]
+    stated += [(element, "data") for element in numerics]
+    if stated:
+        element, name = stated[0]
+        return min(abs(element.number(name, 0.0)), _WORST)
     return _by_digits(element for file in (root, *included) for element in file.walk())
 
 
 def _by_digits(elements: Iterable[Element]) -> float:
     """Half a unit in the last place that the elements of a file have.
 
-    Of lengths and of directions the most digits count that any of them has: others may be exact with fewer. An angle
-    that is a right one but for its digits tells more: 1.57075 is rounded by 5e-5. None where all numbers are exact.
+    The longest of all lengths counts, and the longest of all directions: shorter ones may be exact. An angle that is a
+    right angle but for its digits says more: 1.57075 is rounded by 5e-5. Zero where all numbers are exact.
     """
     digits, right = {"lengths": 0, "directions": 0}, 0.0
     for element in elements:

@@ -1,15 +1,16 @@
-"""What readers of robot files share: the options of `load`, bodies as files give them, named states, and warnings."""
+"""What readers of robot files share: the options of `load`, bodies, shapes, named states, and warnings."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from coupler.io.xml import Element
 from coupler.model import ModelError, RobotBuilder
+from coupler.model.tree import GROUND
 from coupler.model.wording import clause, counted, listed
 
 _LISTED = 20  # at most this many kinds of things are listed in a warning
@@ -72,12 +73,39 @@ def _it_is(names: Sequence[str]) -> str:
     return "it is" if len(names) == 1 else "they are"
 
 
+def ground_renamed(name: str) -> str:
+    """The warning that a link called as the ground has another name in the robot."""
+    return f"link {GROUND!r} is renamed {name!r}: here {GROUND!r} is the world, which does not move"
+
+
 def warn_left_out(b: RobotBuilder, left_out: Counter[str]) -> None:
     """Warns of what a file has and a robot has not, by kinds."""
     if left_out:
         kinds = [f"{n} × {what}" for what, n in left_out.items()]
         more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""
         b.warn(f"not modelled, and left out: {', '.join(kinds[:_LISTED])}{more}")
+
+
+def shape_pairs(link: Element, same: str) -> Iterator[tuple[Element | None, Element | None]]:
+    """The <visual>s and <collision>s of a link, each alone, or both where a collision has the shape of a visual.
+
+    Args:
+        link: the element.
+        same: the attribute by which a collision says that it has the shape of the visual before it.
+    """
+    visual: Element | None = None
+    for element in link.all("visual", "collision"):
+        if element.tag == "collision" and element.flag(same) and visual is not None:
+            yield visual, element
+            visual = None
+            continue
+        if visual is not None:
+            yield visual, None
+        visual = element if element.tag == "visual" else None
+        if visual is None:
+            yield None, element
+    if visual is not None:
+        yield visual, None
 
 
 def read_keyframe(element: Element, prefix: str = "") -> tuple[str, dict[str, Any], dict[str, Any]]:

@@ -12,8 +12,8 @@ from coupler.io.mjcf.write import mjcf_text
 from coupler.io.saved_meshes import SavedMeshes
 from coupler.io.sdf.write import sdf_text
 from coupler.io.urdf.write import urdf_text
+from coupler.io.writing import check_names
 from coupler.model import ModelError, ModelWarning, Robot
-from coupler.model.wording import listed
 
 _WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml": mjcf_text, ".sdf": sdf_text}
 
@@ -22,7 +22,8 @@ def save(robot: Robot, path: str | Path) -> Path:
     """Writes a robot to a file, as URDF+, MJCF or SDFormat. An existing file is replaced.
 
     Meshes from outside the file's folder are copied into a folder NAME_meshes beside it, so that the file can be read
-    again. Those that are not there are left out, and a `ModelWarning` tells.
+    again; for MJCF, STL that is written as text is made binary there. A `ModelWarning` lists meshes that do not exist,
+    which are left out.
 
     Args:
         robot: the robot to save.
@@ -40,14 +41,15 @@ def save(robot: Robot, path: str | Path) -> Path:
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise ModelError(
-            f"{path}: a robot is saved to {listed(_WRITERS)}, for URDF, MJCF and SDFormat, not to "
+            f"{path}: robots are saved as .urdf (URDF+), .xml (MJCF) or .sdf (SDFormat), not as "
             f"{path.suffix or path.name!r}"
         )
     if os.path.isdir(path):
         raise ModelError(f"{path}: it is a folder; name a file in it")
     if not os.path.isdir(path.parent):
         raise ModelError(f"{path}: there is no folder {path.parent}; make it first")
-    meshes = SavedMeshes(robot, path)
+    check_names(robot)
+    meshes = SavedMeshes(robot, path, binary=path.suffix.lower() == ".xml")
     try:
         with meshes.copied(), whole_file(path) as file:
             file.write(writer(meshes.robot, path.parent).encode())
@@ -55,6 +57,6 @@ def save(robot: Robot, path: str | Path) -> Path:
         raise
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: it cannot be written: {getattr(error, 'strerror', None) or error}") from None
-    for told in meshes.warnings:
-        warnings.warn(f"robot {robot.name!r}: {told}", ModelWarning, stacklevel=3)
+    for warning in meshes.warnings:
+        warnings.warn(f"robot {robot.name!r}: {warning}", ModelWarning, stacklevel=3)
     return path

@@ -1,7 +1,8 @@
-"""Meshes of a robot that is saved: what its file can refer to, wherever it and they lie.
+"""Meshes of a robot that is saved: what its file can refer to, wherever the file and the meshes lie.
 
-A file is read with what is in its folder. A mesh that is there stays where it is; one from elsewhere is copied into a
-folder beside the file, NAME_meshes; and one that is not there at all cannot come along.
+Readers look for meshes in the file's folder. A mesh that is there stays where it is; one from elsewhere is copied into
+a folder beside the file, NAME_meshes; one that does not exist is left out. Of an STL that is written as text, MJCF gets
+a binary copy.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from pathlib import Path
 
 from coupler.files import read_file, whole_file
 from coupler.io.packages import real_path
-from coupler.io.writing import Names
+from coupler.io.stl import binary_stl, is_text_stl
+from coupler.io.taken_names import TakenNames
 from coupler.model import Mesh, Robot, Shape
 from coupler.model.wording import counted, listed
 
@@ -29,8 +31,15 @@ class SavedMeshes:
         warnings: what is left out.
     """
 
-    def __init__(self, robot: Robot, file: Path) -> None:
-        self._file, self._names = file, Names()
+    def __init__(self, robot: Robot, file: Path, *, binary: bool = False) -> None:
+        """The meshes of a robot.
+
+        Args:
+            robot: the robot to save.
+            file: the file that it goes to.
+            binary: whether the file's readers take no STL that is written as text.
+        """
+        self._file, self._names, self._binary = file, TakenNames(), binary
         self.copies: dict[Path, Path] = {}
         lost: list[str] = []
         shapes: list[Shape] = []
@@ -48,9 +57,9 @@ class SavedMeshes:
         self.warnings = [f"{counted(len(lost), 'mesh', 'meshes')} not found, and left out: {names}"] if lost else []
 
     def _place(self, path: Path) -> Path | None:
-        """Where a mesh will be: where it is, if that is in the file's folder; or nowhere."""
+        """Where a mesh will be: where it is, if the file can refer to it there; its copy; None if it does not exist."""
         real = real_path(path)
-        if real.is_relative_to(real_path(self._file.parent)):
+        if real.is_relative_to(real_path(self._file.parent)) and not self._converts(real):
             return path
         if not real.is_file():
             return None
@@ -59,12 +68,16 @@ class SavedMeshes:
             self.copies[real] = self._file.parent / f"{self._file.stem}_meshes" / f"{name}{real.suffix}"
         return self.copies[real]
 
+    def _converts(self, path: Path) -> bool:
+        return self._binary and path.suffix.lower() == ".stl" and is_text_stl(path)
+
     @contextmanager
     def copied(self) -> Iterator[None]:
         """A context in which meshes are copied already; if anything goes wrong in it, the copies go again.
 
         Raises:
             OSError: for what cannot be copied.
+            ModelError: for what cannot be converted.
         """
         made: list[Path] = []
         try:
@@ -74,6 +87,8 @@ class SavedMeshes:
                     made.append(target.parent)
                 made += [] if target.exists() else [target]
                 data = read_file(source, _LARGEST)
+                if self._converts(source):
+                    data = binary_stl(data, source.name)
                 with whole_file(target) as file:
                     file.write(data)
             yield

@@ -1,11 +1,11 @@
-"""What writers of robot files share: names, numbers, rotations and paths as text."""
+"""What writers of robot files share: elements, numbers, rotations and paths as text."""
 
 from __future__ import annotations
 
 import os
 import re
 import xml.etree.ElementTree as ET
-from collections.abc import Container, Iterable
+from collections.abc import Container
 from pathlib import Path
 from typing import Any
 
@@ -38,21 +38,6 @@ def document(root: ET.Element) -> str:
     return f'<?xml version="1.0"?>\n{ET.tostring(root, encoding="unicode")}\n'
 
 
-class Names:
-    """Names that are taken, and new ones that do not clash with them."""
-
-    def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
-
-    def new(self, name: str, number: int | None = None) -> str:
-        """The name, with a number behind it if one is given, and with more underscores if it is taken."""
-        ending = "" if number is None else f"_{number}"
-        while name + ending in self._taken:
-            name += "_"
-        self._taken.add(name + ending)
-        return name + ending
-
-
 def check_names(robot: Robot) -> None:
     """Refuses names that XML cannot hold, and names with blanks at their ends, which readers strip."""
     parts = (*robot.joints, *robot.loops, *robot.couplings, *robot.elements, *robot.shapes, *robot.actuators)
@@ -77,8 +62,8 @@ def check_kinds(
     """
     named: list[tuple[str, str, LoopKind, Any]] = [("joint", joint.name, joint.kind, joints) for joint in robot.joints]
     named += [("loop", loop.name, loop.kind, loops) for loop in robot.loops if loops is not None]
-    for what, name, kind, known in named:
-        if type(kind) not in known:
+    for what, name, kind, written in named:
+        if type(kind) not in written:
             cls = f"{type(kind).__module__}.{type(kind).__qualname__}"
             ours = type(kind).__module__.startswith("coupler.")  # which URDF+ has words for
             way_out = "save the robot as .urdf, which has one" if ours else "keep the robot as Python code"

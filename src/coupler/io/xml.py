@@ -15,7 +15,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from coupler.files import read_file
+from coupler.io.content import content_of
 from coupler.io.limits import ATTRIBUTES, BYTES, DEPTH, ELEMENTS, NUMBER_TEXT
 from coupler.model import ModelError
 from coupler.model.numbers import LARGEST
@@ -132,6 +132,10 @@ class Element:
             raise self.error(f"its {name} must be true or false, got {clipped(value)}")
         return _FLAGS[value]
 
+    def value(self) -> float:
+        """Its attribute `value`, or the number in it."""
+        return self.number("value") if self.has("value") else float(self.values(1)[0])
+
     def word(self) -> str:
         """The text in it, without blanks around it."""
         return self.text.strip()
@@ -194,11 +198,7 @@ def parse_file(path: Path) -> Element:
         ModelError: for a file that cannot be read or is not XML, for one that declares entities, and for one beyond
             the limits.
     """
-    try:
-        data = read_file(path, BYTES)
-    except OSError as error:
-        raise ModelError(f"{clipped(path, 1000, quote=False)}: it cannot be read: {error.strerror or error}") from None
-    return parse(data, path)
+    return parse(content_of(path, BYTES), path)
 
 
 def parse(data: bytes, path: Path, expanded: str = "") -> Element:

@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from coupler.files import read_file
 from coupler.forks import imports
+from coupler.io.content import content_of
 from coupler.io.limits import YAML_BYTES, YAML_DEPTH, YAML_NODES
 from coupler.model import ModelError
 from coupler.model.wording import clipped
@@ -49,10 +49,7 @@ def parse_yaml(path: Path, most: int = YAML_BYTES, values: int = YAML_NODES) -> 
         import yaml
 
     try:
-        text = read_file(path, most).decode("utf-8")
-        node = _composed(path, text, values)
-    except OSError as error:
-        raise ModelError(f"{clipped(path, 1000, quote=False)}: it cannot be read: {error.strerror or error}") from None
+        node = _composed(path, content_of(path, most).decode("utf-8"), values)
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
         raise ModelError(f"{path}{line}: it is not YAML: {error.problem}") from None

@@ -12,39 +12,39 @@ from coupler.model.numbers import numbers
 
 
 def require(holds: Any, otherwise: str) -> None:
-    """Refuses dimensions for which something does not hold."""
+    """Raises a ModelError unless something holds."""
     if not holds:
         raise ModelError(otherwise)
 
 
 def check_lengths(mechanism: str, **lengths: float) -> None:
-    """Refuses lengths, m, that are not above zero."""
+    """Raises a ModelError for lengths, m, that are not above zero."""
     for name, value in lengths.items():
         length = float(numbers(f"{mechanism}: {name}", value, ()))
         require(length > 0.0, f"{mechanism}: {name} must be longer than 0 m, got {length:g}")
 
 
 def check_finite(mechanism: str, **values: float) -> None:
-    """Refuses angles and offsets, rad or m, that are no finite numbers."""
+    """Raises a ModelError for angles and offsets, rad or m, that are not finite."""
     for name, value in values.items():
         numbers(f"{mechanism}: {name}", value, ())
 
 
 def check_signs(what: str, values: Any, count: int) -> np.ndarray:
-    """Assembly modes, 1 or -1 each."""
+    """Assembly modes that a user gave, 1 or -1 each."""
     signs = numbers(what, values, (count,))
     require(np.isin(signs, (-1.0, 1.0)).all(), f"{what} must be 1 or -1 each, got {signs}")
     return signs
 
 
 def elbow_of(what: str, goal: np.ndarray, first: float, second: float, side: float) -> np.ndarray:
-    """2, the elbow of an arm of two links in a plane that reaches from the origin to a goal.
+    """2, where the elbow is of a planar arm of two links that reaches from the origin to a goal.
 
     Args:
         what: the arm, for messages.
         goal: 2, m.
         first, second: the lengths of its links, m.
-        side: 1 or -1, to the left or to the right of the way to the goal.
+        side: 1 or -1, to the left or to the right of the line to the goal.
     """
     distance = float(np.linalg.norm(goal))
     require(
@@ -59,9 +59,9 @@ def elbow_of(what: str, goal: np.ndarray, first: float, second: float, side: flo
 
 
 def pointing_axes(direction: np.ndarray, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The axes of a universal joint that points anywhere around a direction: at right angles to it and to each other.
+    """The axes of a universal joint that carries a leg along a direction: perpendicular to it and to each other.
 
-    The first is as near as can be to a preferred axis.
+    The first is the one closest to a preferred axis.
     """
     along = direction / np.linalg.norm(direction)
     first = prefer - (prefer @ along) * along
@@ -72,8 +72,8 @@ def pointing_axes(direction: np.ndarray, prefer: np.ndarray) -> tuple[np.ndarray
     return first, np.cross(along, first)
 
 
-def told(robot: Robot) -> Robot:
-    """The robot, after warnings of what is wrong with its dimensions: motors that do not hold it, for example."""
+def with_warnings(robot: Robot) -> Robot:
+    """The robot; warns of what is wrong with its dimensions, such as motors that do not hold it."""
     for text in robot.warnings:
         warnings.warn(f"{robot.name}: {text}", ModelWarning, stacklevel=3)
     return robot

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, pointing_axes, require, told
+from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, require, with_warnings
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.model import ClosureChoice, Free, Prismatic, Revolute, Robot, Spherical
 from coupler.model.numbers import numbers
@@ -32,18 +32,18 @@ def hexagon(radius: float, gap: float, turned: float = 0.0) -> np.ndarray:
 def stewart(
     base: Any, platform: Any, height: float, *, bars: Bars = ALUMINIUM, closure: ClosureChoice = "analytical"
 ) -> Robot:
-    """6-UPS, the platform of Stewart and Gough: 6 freedoms, those of the platform, which floats.
+    """A 6-UPS robot, the platform of Stewart and Gough. It has 6 freedoms, those of the floating platform.
 
         stewart(hexagon(0.3, gap=0.3), hexagon(0.2, gap=1.7), height=0.4)
 
-    Joints: platform, and for each leg i of 1 to 6: swing_i, cylinder_i, piston_i, whose motor drives it and whose
-    position is the leg's length. Leg lengths follow from the platform's pose in closed form; for the way back see
+    Joints: platform, and for each leg i from 1 to 6 swing_i, cylinder_i and piston_i. The pistons are driven, and their
+    positions are the lengths of the legs. These follow from the platform's pose in closed form; for the inverse see
     `coupler.configuration_of_actuators`.
 
     Args:
-        base: 6 × 3, where legs are on the base, m.
-        platform: 6 × 3, where they are on the platform, in its own frame, m.
-        height: of the platform's origin above the base's, where it is assembled, m.
+        base: 6 × 3, the ends of the legs on the base, m.
+        platform: 6 × 3, their ends on the platform, in its own frame, m.
+        height: of the platform's origin above the base's in the assembled pose, m.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("stewart", height=height)
@@ -53,14 +53,10 @@ def stewart(
     plate = [(origin, origin + point) for point in points if point.any()]
     b.link("platform", Free(), "ground", origin, bars=plate, position=[*origin, 1.0, 0.0, 0.0, 0.0], independent=True)
     for i, (foot, point) in enumerate(zip(feet, origin + points, strict=True), 1):
-        along, length = point - foot, float(np.linalg.norm(point - foot))
-        require(length > 0.0, f"stewart: leg {i} has no length where it is assembled")
-        first, second = pointing_axes(along, np.cross(Z, foot) if foot[:2].any() else np.eye(3)[0])
-        b.link(f"swing_{i}", Revolute(axis=first), "ground", foot)
-        names = f"cylinder_{i}", f"piston_{i}"
-        b.linear_actuator(names, Revolute(axis=second), f"swing_{i}", foot, point, length)
-        b.close(f"ball_{i}", Spherical(), f"piston_{i}", "platform", point)
-    return told(b.build(closure=closure))
+        require((point != foot).any(), f"stewart: leg {i} has no length where it is assembled")
+        names = f"swing_{i}", f"cylinder_{i}", f"piston_{i}", f"ball_{i}"
+        b.pointing_actuator(names, foot, point, "platform", np.cross(Z, foot) if foot[:2].any() else np.eye(3)[0])
+    return with_warnings(b.build(closure=closure))
 
 
 def delta(
@@ -73,15 +69,15 @@ def delta(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """A delta robot, which hangs below its base: 3 freedoms, the platform's x, y and z, which does not turn.
+    """A delta robot, hanging below its base. It has 3 freedoms, x, y and z of its platform, which does not rotate.
 
-    Joints: x, y, z (the platform's body), and for each arm i of 1, 2, 3: shoulder_i, whose motor drives it, swing_i,
-    forearm_i. The two rods of a forearm, which stay parallel, are one of twice the mass.
+    Joints: x, y, z (whose body is the platform), and for each arm i from 1 to 3 shoulder_i, which is driven, swing_i
+    and forearm_i. The two rods of a forearm stay parallel, and are modelled as one of twice the mass.
 
     Args:
-        base, platform: radii of the circles, on which the shoulders and the forearms' ends are, 120° apart, m.
+        base, platform: radii of the circles on which the shoulders and the ends of the forearms lie, 120° apart, m.
         upper, lower: lengths of upper arms and forearms, m.
-        height: of the base above the platform where it is assembled, m; where the upper arms are level, if not given.
+        height: of the base above the platform in the assembled pose, m; by default such that the upper arms are level.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("delta", base=base, platform=platform, upper=upper, lower=lower)
@@ -104,12 +100,10 @@ def delta(
         elbow = elbow_of(f"delta: arm {i}", goal, upper, lower, side=1.0)
         shoulder = base * outwards
         bend = shoulder + elbow[0] * outwards + elbow[1] * Z
-        first, second = pointing_axes(end - bend, across)
         b.link(f"shoulder_{i}", Revolute(axis=across), "ground", shoulder, bars=[(shoulder, bend)], actuated=True)
-        b.link(f"swing_{i}", Revolute(axis=first), f"shoulder_{i}", bend)
-        b.link(f"forearm_{i}", Revolute(axis=second), f"swing_{i}", bend, bars=[(bend, end), (bend, end)])
-        b.close(f"ball_{i}", Spherical(), f"forearm_{i}", "z", end)
-    return told(b.build(closure=closure))
+        names = f"swing_{i}", f"forearm_{i}", f"ball_{i}"
+        b.pointing_rod(names, f"shoulder_{i}", bend, end, "z", across, count=2)
+    return with_warnings(b.build(closure=closure))
 
 
 def spherical_rrr(
@@ -123,15 +117,16 @@ def spherical_rrr(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """A spherical 3-RRR robot: a platform that turns about a point, on three arms whose axes meet there: 3 freedoms.
+    """A spherical 3-RRR robot: a platform that rotates about a point, on three arms whose axes meet there.
 
-    Joints: platform (a ball), and for each arm i of 1, 2, 3: shoulder_i, whose motor drives it, elbow_i.
+    It has 3 freedoms. Joints: platform (a ball), and for each arm i from 1 to 3 shoulder_i, which is driven, and
+    elbow_i.
 
     Args:
-        upper, lower: angles between the axes of the links of each arm, rad.
-        base, platform: angles of the shoulders' axes from −z, and of the platform's from +z, rad.
-        radius: of the sphere on which links are, m.
-        elbows: for each arm 1 or -1: on which side its elbow is.
+        upper, lower: angles between the two axes of each link of an arm, rad.
+        base, platform: angles of the shoulders' axes from −z, and of the platform's axes from +z, rad.
+        radius: of the sphere on which the links lie, m.
+        elbows: for each arm 1 or -1, the side of its elbow.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("spherical_rrr", radius=radius)
@@ -148,11 +143,11 @@ def spherical_rrr(
         square = 1.0 - cosine**2
         require(square > 1e-12, f"spherical_rrr: arm {i} has its shoulder in line with the platform; change an angle")
         alpha, beta = np.linalg.solve([[1.0, cosine], [cosine, 1.0]], [np.cos(upper), np.cos(lower)])
-        left = (1.0 - alpha * np.cos(upper) - beta * np.cos(lower)) / square
-        require(left > 0.0, f"spherical_rrr: arm {i} cannot be assembled: its links do not reach the platform")
-        elbow = alpha * shoulder + beta * top + side * np.sqrt(left) * np.cross(shoulder, top)
+        height_square = (1.0 - alpha * np.cos(upper) - beta * np.cos(lower)) / square
+        require(height_square > 0.0, f"spherical_rrr: arm {i} cannot be assembled: its links do not reach the platform")
+        elbow = alpha * shoulder + beta * top + side * np.sqrt(height_square) * np.cross(shoulder, top)
         at, bend, end = radius * shoulder, radius * elbow, radius * top
         b.link(f"shoulder_{i}", Revolute(axis=shoulder), "ground", at, bars=[(at, bend)], actuated=True)
         b.link(f"elbow_{i}", Revolute(axis=elbow), f"shoulder_{i}", bend, bars=[(bend, end)])
         b.close(f"pin_{i}", Revolute(axis=top), f"elbow_{i}", "platform", end)
-    return told(b.build(closure=closure))
+    return with_warnings(b.build(closure=closure))

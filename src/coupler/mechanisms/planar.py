@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, require, told
+from coupler.mechanisms.checks import check_finite, check_lengths, check_signs, elbow_of, require, with_warnings
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
 from coupler.mechanisms.transmissions import linear
 from coupler.model import ClosureChoice, Planar, Prismatic, Revolute, Robot
@@ -29,15 +29,15 @@ def slider_crank(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """A crank that drives a slider along x by a rod: 1 freedom, the crank's angle above x. Its motor is the crank's.
+    """A crank that moves a slider along x by a rod. It has 1 freedom, the crank's angle above x.
 
-    Joints: crank, rod, slider.
+    Joints: crank, which is driven, rod, slider.
 
     Args:
         crank, rod: lengths, m.
         offset: height of the slider's line above the crank's axis, m.
-        angle: of the crank where it is assembled, rad.
-        bars: what its links are made of.
+        angle: of the crank in the assembled pose, rad.
+        bars: the bars that links are made of.
         closure: as for `Robot.with_closure`.
     """
     check_lengths("slider_crank", crank=crank, rod=rod)
@@ -53,7 +53,7 @@ def slider_crank(
     end = pin + np.array([0.5 * crank, 0.0, 0.0])
     b.link("slider", Prismatic(axis=(1, 0, 0)), "ground", pin, bars=[(pin, end)])
     b.close("pin", Revolute(axis=Y), "rod", "slider", pin)
-    return told(b.build(closure=closure))
+    return with_warnings(b.build(closure=closure))
 
 
 def rrpr(
@@ -65,16 +65,16 @@ def rrpr(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """A linear actuator across a hinge, as in an elbow: 1 freedom, the arm's angle above x. [003, §III-C]
+    """A linear actuator across a hinge, as in an elbow. It has 1 freedom, the arm's angle above x. [003, §III-C]
 
-    The arm turns about the origin. The actuator leads from a fixed foot to a pin on the arm; its position is its
-    length. Joints: arm, cylinder, piston.
+    The arm turns about the origin. The actuator leads from a fixed foot to a pin on the arm. Joints: arm, cylinder and
+    piston, which is driven and whose position is the actuator's length.
 
     Args:
         arm: from the hinge to the pin, m.
         foot: 2, x and z of the actuator's foot, m.
-        angle: of the arm where it is assembled, rad.
-        extent: how far the arm goes on beyond the pin, m.
+        angle: of the arm in the assembled pose, rad.
+        extent: how far the arm extends beyond the pin, m.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("rrpr", arm=arm)
@@ -90,7 +90,7 @@ def rrpr(
     b.link("arm", up, "ground", ORIGIN, bars=[(ORIGIN, tip)], position=[angle], independent=True)
     b.linear_actuator(("cylinder", "piston"), up, "ground", start, pin, length)
     b.close("pin", Revolute(axis=Y), "piston", "arm", pin)
-    return told(b.build(closure=closure))
+    return with_warnings(b.build(closure=closure))
 
 
 def planar_rrr(
@@ -103,14 +103,14 @@ def planar_rrr(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """A 3-RRR robot: a platform in a plane on three arms of two links: 3 freedoms, those of the platform.
+    """A 3-RRR robot: a platform that moves in a plane, on three arms of two links. It has 3 freedoms, the platform's.
 
-    Joints: platform, and for each arm i of 1, 2, 3: shoulder_i, whose motor drives it, and elbow_i.
+    Joints: platform, and for each arm i from 1 to 3 shoulder_i, which is driven, and elbow_i.
 
     Args:
-        base, platform: radii of the circles, on which the shoulders and the platform's pins are, 120° apart, m.
+        base, platform: radii of the circles on which the shoulders and the platform's pins lie, 120° apart, m.
         upper, lower: lengths of the links of each arm, m.
-        elbows: for each arm 1 or -1: on which side its elbow is.
+        elbows: for each arm 1 or -1, the side of its elbow.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("planar_rrr", base=base, platform=platform, upper=upper, lower=lower)
@@ -126,20 +126,20 @@ def planar_rrr(
         b.link(f"shoulder_{i}", Revolute(axis=Y), "ground", at, bars=[(at, bend)], actuated=True)
         b.link(f"elbow_{i}", Revolute(axis=Y), f"shoulder_{i}", bend, bars=[(bend, pin)])
         b.close(f"pin_{i}", Revolute(axis=Y), f"elbow_{i}", "platform", pin)
-    return told(b.build(closure=closure))
+    return with_warnings(b.build(closure=closure))
 
 
 def pantograph(thigh: float, crank: float, shank: float, spread: float = 1.0, *, bars: Bars = ALUMINIUM) -> Robot:
-    """A leg with a parallelogram: two motors at the hip turn the thigh and, by a rod, the shank: 2 freedoms.
+    """A leg with a parallelogram: two motors at the hip turn the thigh and, by a rod, the shank. It has 2 freedoms.
 
-    The crank stays parallel to the shank, through flat poses, too. Joints: thigh and crank, about the origin, rod,
-    shank. The frame "foot" is the shank's end.
+    The crank stays parallel to the shank, even through flat poses. Joints: thigh and crank, both driven and about the
+    origin, rod, shank. The frame "foot" is the end of the shank.
 
     Args:
         thigh: from hip to knee, m.
         crank: from the hip to the rod, and from the knee to the rod's pin on the shank, m.
         shank: from the knee to the foot, m.
-        spread: angle from the thigh to the crank where it is assembled, rad.
+        spread: angle from the thigh to the crank in the assembled pose, rad.
         bars: as for `slider_crank`.
     """
     check_lengths("pantograph", thigh=thigh, crank=crank, shank=shank)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from coupler.mechanisms.checks import check_finite, check_lengths, pointing_axes, require, told
+from coupler.mechanisms.checks import check_finite, check_lengths, require, with_warnings
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
-from coupler.model import ClosureChoice, Revolute, Robot, Spherical
+from coupler.model import ClosureChoice, Revolute, Robot
 from coupler.model.numbers import numbers
 
 X, Y = np.array([1.0, 0.0, 0.0]), np.array([0.0, 1.0, 0.0])
@@ -42,17 +42,17 @@ def spu_platform(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """2-SPU+1U, a torso or an ankle, or with axes that miss each other 2-SPRR+1U: 2 freedoms, roll and pitch.
+    """A 2-SPU+1U platform, for torsos and ankles; with leg axes that do not meet, 2-SPRR+1U. [003, §III-C]
 
-    Two linear actuators lead from feet on the base to balls on the platform. Joints: roll, pitch, and for each side
-    left and right: SIDE_swing, SIDE_cylinder, SIDE_piston, whose motor drives it and whose position is the length.
-    The body "pitch" is the platform. [003, §III-C]
+    It has 2 freedoms, roll and pitch. Two linear actuators lead from feet on the base to balls on the platform, which
+    is the body "pitch". Joints: roll, pitch, and for each SIDE, left and right, SIDE_swing, SIDE_cylinder and
+    SIDE_piston. The pistons are driven, and their positions are the lengths of the legs.
 
     Args:
-        feet, balls: 2 × 3, the ends of the left and the right leg, in the world where it is assembled, m.
-        centre: 3, where the platform's joint is, m.
-        cross_offset: of the pitch axis above the roll axis, m.
-        leg_offset: of the second axis of each leg beyond its first, m.
+        feet, balls: 2 × 3, the ends of the left and the right leg in the assembled pose, in the world, m.
+        centre: 3, where the platform's universal joint is, m.
+        cross_offset: height of the pitch axis above the roll axis, m.
+        leg_offset: distance of the second axis of each leg from its first, along the leg, m.
         bars, closure: as for `slider_crank`.
     """
     starts, ends = _points("spu_platform", feet=feet, balls=balls)
@@ -61,14 +61,9 @@ def spu_platform(
     for side, start, end in zip(SIDES, starts, ends, strict=True):
         length = float(np.linalg.norm(end - start))
         require(length > abs(leg_offset), f"spu_platform: the {side} leg has no length where it is assembled")
-        along, (first, second) = (end - start) / length, pointing_axes(end - start, Y)
-        hinge = start + leg_offset * along
-        swing = [(start, hinge)] if leg_offset else ()
-        b.link(f"{side}_swing", Revolute(axis=first), "ground", start, bars=swing)
-        names = f"{side}_cylinder", f"{side}_piston"
-        b.linear_actuator(names, Revolute(axis=second), f"{side}_swing", hinge, end, length)
-        b.close(f"{side}_ball", Spherical(), f"{side}_piston", "pitch", end)
-    return told(b.build(closure=closure))
+        names = f"{side}_swing", f"{side}_cylinder", f"{side}_piston", f"{side}_ball"
+        b.pointing_actuator(names, start, end, "pitch", Y, leg_offset)
+    return with_warnings(b.build(closure=closure))
 
 
 def rus_platform(
@@ -81,20 +76,21 @@ def rus_platform(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """2-RUS+1U, the ankle of many humanoids: two motors with cranks pull a foot by rods: 2 freedoms, roll and pitch.
+    """A 2-RUS+1U platform, the ankle of many humanoids: two driven cranks move a foot by rods.
 
-    Joints: roll, pitch, and for each side left and right: SIDE_crank, whose motor drives it, SIDE_swing, SIDE_rod.
+    It has 2 freedoms, roll and pitch. Joints: roll, pitch, and for each SIDE, left and right, SIDE_crank, which is
+    driven, SIDE_swing and SIDE_rod.
 
     Args:
-        cranks: 2 × 3, where the axes of the left and the right crank are, in the world where it is assembled, m.
-        tips: 2 × 3, where rods are on the cranks, m.
-        balls: 2 × 3, where rods are on the platform, m.
-        centre: 3, where the platform's joint is, m.
-        axis: 3, of the cranks.
+        cranks: 2 × 3, points on the axes of the left and the right crank in the assembled pose, in the world, m.
+        tips: 2 × 3, the ends of the rods on the cranks, m.
+        balls: 2 × 3, the ends of the rods on the platform, m.
+        centre: 3, where the platform's universal joint is, m.
+        axis: 3, the direction of the cranks' axes.
         bars, closure: as for `slider_crank`.
     """
     b = _with_cranks("rus_platform", cranks, tips, balls, centre, axis, bars, actuated=True)
-    return told(b.build(closure=closure))
+    return with_warnings(b.build(closure=closure))
 
 
 def _with_cranks(
@@ -107,11 +103,8 @@ def _with_cranks(
     for side, pivot, tip, ball in zip(SIDES, pivots, ends, joints, strict=True):
         arm = tip - pivot - ((tip - pivot) @ direction) * direction / (direction @ direction)
         check_lengths(f"{name}: {side}", crank=float(np.linalg.norm(arm)), rod=float(np.linalg.norm(ball - tip)))
-        first, second = pointing_axes(ball - tip, direction)
         b.link(f"{side}_crank", Revolute(axis=direction), "ground", pivot, bars=[(pivot, tip)], actuated=actuated)
-        b.link(f"{side}_swing", Revolute(axis=first), f"{side}_crank", tip)
-        b.link(f"{side}_rod", Revolute(axis=second), f"{side}_swing", tip, bars=[(tip, ball)])
-        b.close(f"{side}_ball", Spherical(), f"{side}_rod", "pitch", ball)
+        b.pointing_rod((f"{side}_swing", f"{side}_rod", f"{side}_ball"), f"{side}_crank", tip, ball, "pitch", direction)
     return b
 
 
@@ -127,14 +120,14 @@ def wrist(
     bars: Bars = ALUMINIUM,
     closure: ClosureChoice = "analytical",
 ) -> Robot:
-    """2-SU[RRPR]+1U, the wrist of RH5 Manus: as `rus_platform`, with cranks that linear actuators turn. [003, §V-C]
+    """A 2-SU[RRPR]+1U platform, the wrist of RH5 Manus: a `rus_platform` whose cranks linear actuators turn.
 
-    Joints: those of `rus_platform`, and for each side left and right: SIDE_cylinder, SIDE_piston, whose motor drives it
-    and whose position is the length.
+    Joints: those of `rus_platform`, and for each SIDE, left and right, SIDE_cylinder and SIDE_piston. The pistons are
+    driven, and their positions are the lengths of the actuators. [003, §V-C]
 
     Args:
-        feet: 2 × 3, where the left and the right actuator are on the base, in the world where it is assembled, m.
-        pins: 2 × 3, where they are on the cranks, m.
+        feet: 2 × 3, the ends of the left and the right actuator on the base in the assembled pose, in the world, m.
+        pins: 2 × 3, their ends on the cranks, m.
         cranks, tips, balls, centre, axis: as for `rus_platform`.
         bars, closure: as for `slider_crank`.
     """
@@ -147,4 +140,4 @@ def wrist(
         require(across, f"wrist: the {side} actuator does not lie in the plane in which its crank turns")
         b.linear_actuator((f"{side}_cylinder", f"{side}_piston"), Revolute(axis=axis), "ground", start, end, length)
         b.close(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", end)
-    return told(b.build(closure=closure))
+    return with_warnings(b.build(closure=closure))

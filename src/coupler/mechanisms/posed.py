@@ -1,4 +1,4 @@
-"""Describing a mechanism as it stands: points and axes in the world, in a pose in which all its loops are closed."""
+"""Describing a mechanism in one pose in which its loops are closed, by points and axes in the world."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.mechanisms.checks import pointing_axes
 from coupler.mechanisms.struts import StrutBuilder
-from coupler.model import Cylinder, Joint, LoopKind, ModelError, Prismatic
+from coupler.model import Cylinder, Joint, LoopKind, ModelError, Prismatic, Revolute, Spherical
 from coupler.model.axes import plane_across
 from coupler.model.numbers import numbers
 from coupler.model.wording import listed
@@ -20,7 +21,7 @@ Bar = tuple[Any, Any]  # where it begins and where it ends, m
 
 @dataclass(frozen=True)
 class Bars:
-    """What the links of a mechanism are made of: round bars.
+    """The round bars of which the links of a mechanism are made.
 
     Attributes:
         radius: m.
@@ -39,7 +40,7 @@ ALUMINIUM = Bars()
 
 
 class PosedBuilder(StrutBuilder):
-    """Describes a mechanism by where its joints are in one pose, rather than by frames on its bodies.
+    """Describes a mechanism by where its joints are in one pose, instead of by frames on its bodies.
 
         b = PosedBuilder("lever")
         b.link("lever", Revolute(axis=(0, 1, 0)), "ground", at=(0, 0, 0), bars=[((0, 0, 0), (0.3, 0, 0))])
@@ -47,11 +48,11 @@ class PosedBuilder(StrutBuilder):
         b.link("piston", Prismatic(axis=(1, 0, 2)), "cylinder", at=(0.2, 0, 0), actuated=True)
         b.close("pin", Revolute(axis=(0, 1, 0)), "piston", "lever", at=(0.2, 0, 0))
 
-    The frame of each body is parallel to the world's in that pose, with its origin on the body's joint. All methods of
-    `StrutBuilder` can be used besides.
+    In that pose the frame of each body is parallel to the world's, with its origin at the body's joint. The methods of
+    `StrutBuilder` and `RobotBuilder` work as well.
 
     Attributes:
-        bars: what its links are made of.
+        bars: the bars that links are made of.
     """
 
     def __init__(self, name: str = "mechanism", bars: Bars = ALUMINIUM, gravity: Any = (0.0, 0.0, -9.81)) -> None:
@@ -72,16 +73,17 @@ class PosedBuilder(StrutBuilder):
         independent: bool = False,
         actuated: bool = False,
     ) -> None:
-        """A body, and the joint of the same name that carries it.
+        """Adds a body, and the joint of the same name on which it hangs.
 
         Args:
-            kind: how it moves, with axes in the world in this pose.
+            name: the name of both.
+            kind: how the joint moves, with axes along the world's in this pose.
             parent: the body that carries it, or "ground".
             at: 3, where the joint is in this pose, m.
-            bars: what it is made of: round bars, each from a point to another, m.
-            weighs: mass in kg, centre in this pose in m, and inertia about it in kg m², 3 × 3 or three moments; that of
-                its bars if not given.
-            position: nq entries, of the joint in this pose; neutral if not given.
+            bars: the round bars that the body is made of, each from one point to another, m.
+            weighs: mass, kg, centre of mass in this pose, m, and inertia about it, kg m², 3 × 3 or three moments; those
+                of its bars if None.
+            position: (nq,), the joint's position in this pose; neutral if None.
             independent, actuated: as for `RobotBuilder.joint`.
         """
         what = f"link {name!r}"
@@ -102,11 +104,11 @@ class PosedBuilder(StrutBuilder):
     def linear_actuator(
         self, names: tuple[str, str], hinge: Joint, parent: str, start: np.ndarray, end: np.ndarray, length: float
     ) -> None:
-        """A cylinder on a hinge, and a piston in it, which a motor drives; each is half as long as both together.
+        """Adds a cylinder on a hinge and a piston in it, which a motor drives; each is half as long as both together.
 
         Args:
             names: of the cylinder and of the piston.
-            hinge: how the cylinder moves.
+            hinge: the joint on which the cylinder hangs.
             parent: the body that carries it, or "ground".
             start, end: 3, where the cylinder begins and the piston ends, m.
             length: the position of the piston in this pose, m.
@@ -116,21 +118,72 @@ class PosedBuilder(StrutBuilder):
         along = Prismatic(axis=end - start)
         self.link(piston, along, cylinder, end, bars=[(middle, end)], position=[length], actuated=True)
 
+    def pointing_actuator(
+        self,
+        names: tuple[str, str, str, str],
+        start: np.ndarray,
+        end: np.ndarray,
+        platform: str,
+        prefer: np.ndarray,
+        offset: float = 0.0,
+    ) -> None:
+        """A linear actuator from a universal joint on the ground to a ball on a platform: a leg UPS.
+
+        Args:
+            names: of the joints swing, cylinder and piston, and of the ball.
+            start, end: 3, where the leg begins and ends, m.
+            platform: the body that it ends on.
+            prefer: 3, the axis that the first axis of the universal joint is closest to.
+            offset: how far its second axis is from the first, along the leg, m.
+        """
+        (swing, cylinder, piston, ball), length = names, float(np.linalg.norm(end - start))
+        first, second = pointing_axes(end - start, prefer)
+        hinge = start + offset * ((end - start) / length) if offset else start
+        self.link(swing, Revolute(axis=first), "ground", start, bars=[(start, hinge)] if offset else ())
+        self.linear_actuator((cylinder, piston), Revolute(axis=second), swing, hinge, end, length)
+        self.close(ball, Spherical(), piston, platform, end)
+
+    def pointing_rod(
+        self,
+        names: tuple[str, str, str],
+        parent: str,
+        start: np.ndarray,
+        end: np.ndarray,
+        platform: str,
+        prefer: np.ndarray,
+        count: int = 1,
+    ) -> None:
+        """A rod from a universal joint on a body to a ball on a platform.
+
+        Args:
+            names: of the joints swing and rod, and of the ball.
+            parent: the body that carries it.
+            start, end: 3, where the rod begins and ends, m.
+            platform: the body that it ends on.
+            prefer: 3, the axis that the first axis of the universal joint is closest to.
+            count: how many parallel rods it stands for.
+        """
+        (swing, rod, ball), (first, second) = names, pointing_axes(end - start, prefer)
+        self.link(swing, Revolute(axis=first), parent, start)
+        self.link(rod, Revolute(axis=second), swing, start, bars=[(start, end)] * count)
+        self.close(ball, Spherical(), rod, platform, end)
+
     def _draw(self, body: str, begin: np.ndarray, end: np.ndarray) -> None:
-        """What a bar looks like; it touches nothing."""
+        """Adds the shape of a bar, which touches nothing."""
         z = (end - begin) / np.linalg.norm(end - begin)
         turned = np.column_stack([*plane_across(z), z])
         bar = Cylinder(self.bars.radius, float(np.linalg.norm(end - begin)))
         self.shape(body, bar, 0.5 * (begin + end), turned, group=0, meets=0)
 
     def close(self, name: str, kind: LoopKind, first: str, second: str, at: Any, other: Any = None) -> None:
-        """A joint that closes a loop.
+        """Adds a joint that closes a loop.
 
         Args:
-            kind: as for `RobotBuilder.loop`, with axes in the world in this pose.
-            first, second: the bodies that it holds together.
+            name: the loop's name.
+            kind: as for `RobotBuilder.loop`, with axes along the world's in this pose.
+            first, second: the bodies that it connects.
             at: 3, where it is in this pose, m.
-            other: 3, where the end of a rod is on the second body, m.
+            other: 3, where a `Rod` ends on the second body, m.
         """
         what = f"loop {name!r}"
         points = [numbers(f"{what}: its place", point, (3,)) for point in (at, at if other is None else other)]
@@ -138,7 +191,7 @@ class PosedBuilder(StrutBuilder):
         self.loop(name, kind, first, second, *places)
 
     def point(self, name: str, body: str, at: Any) -> None:
-        """A named frame on a body, at a point in the world in this pose."""
+        """Adds a named frame to a body, at a point of the world in this pose."""
         self.frame(name, body, numbers(f"frame {name!r}", at, (3,)) - self._origin(f"frame {name!r}", body))
 
     def _origin(self, what: str, body: str) -> np.ndarray:
@@ -147,7 +200,7 @@ class PosedBuilder(StrutBuilder):
         return self._origins[body]
 
     def _weight_of(self, what: str, bars: Sequence[Bar]) -> tuple[float, np.ndarray, np.ndarray]:
-        """Mass, centre and inertia of bars; nothing where there is none."""
+        """Mass, centre and inertia of bars; zeros if there are none."""
         total = RigidInertia(0.0, np.zeros(3), np.zeros((3, 3)))
         for ends in bars:
             start, end = (numbers(f"{what}: the end of a bar", point, (3,)) for point in ends)

@@ -1,4 +1,4 @@
-"""Actuators: what drives joints, one, or several through a transmission, and how strongly. [003, §II]"""
+"""Actuators: motors, servos and dampers, each on one joint or on several through a transmission. [003, §II]"""
 
 from __future__ import annotations
 
@@ -25,24 +25,29 @@ Term = tuple[int, int, float]  # a link, an entry of its joint's velocity, and t
 
 @dataclass(frozen=True, repr=False)
 class Actuator:
-    """What drives joints: a motor, or a servo that follows a target.
+    """What drives joints: a motor, a servo that follows a target, or a damper.
 
-    Its coordinate is u = Σ gear q over joints of the tree, dependent ones included: the angle of a rotor behind a gear
-    of ratio n, if the gear is n. A force f along u acts on each of these joints with gear · f.
+    Its coordinate is u = Σ gear q over joints of the tree, dependent ones included: with a gear of n, the angle of a
+    rotor behind a transmission of ratio n. A force f along u acts on each of these joints with gear · f.
 
-    One number controls it: of a motor, its force f; of a position servo, the target u* of f = k (u* − u) + d (u̇* − u̇);
-    of a velocity servo, the target u̇* of f = d (u̇* − u̇); of a damper, how much it is on, c ≥ 0 of f = −c d u̇. Forces
-    stay within the effort's limits, and beyond the speed limit nothing drives it further.
+    It is controlled by one number:
+
+    - "motor": the force f;
+    - "position": the target u* of a servo, f = k (u* − u) + d (u̇* − u̇);
+    - "velocity": the target u̇* of a servo, f = d (u̇* − u̇);
+    - "damper": how far it is switched on, c ≥ 0, f = −c d u̇.
+
+    Forces saturate at the effort limits. Beyond the speed limit, no force drives it any faster.
 
     Attributes:
         name: unique among the actuators of its robot.
-        gears: by joint a number; or, of a joint with several freedoms, one for each.
+        gears: by joint, its gear; of a joint with several freedoms, one gear for each.
         kind: "motor", "position", "velocity" or "damper".
-        effort: the least and the largest f, N m or N. A single number stands for both sides.
-        speed: the largest |u̇| up to which it drives, rad/s or m/s.
+        effort: smallest and largest f, N m or N. One number stands for both directions.
+        speed: the largest |u̇| at which it still drives, rad/s or m/s.
         stiffness: k, N m/rad or N/m.
         damping: d, N m s/rad or N s/m.
-        control: the least and the largest number that controls it; what is beyond counts as these.
+        control: smallest and largest control; it saturates beyond them.
     """
 
     name: str
@@ -85,12 +90,12 @@ class Actuator:
 
     @property
     def servo(self) -> bool:
-        """Whether its force depends on how it moves, as that of a servo and of a damper."""
+        """Whether its force depends on its motion: true for servos and dampers."""
         return self.kind != "motor"
 
     @property
     def most_damping(self) -> float:
-        """d, N m s/rad or N s/m; of a damper, c d at the largest control, or at c = 1 if that has no limit."""
+        """d, N m s/rad or N s/m; of a damper, c d at its largest control, or at c = 1 if control is unlimited."""
         if self.kind == "damper" and 0.0 < self.control[1] < np.inf:
             return self.damping * self.control[1]
         return self.damping
@@ -101,15 +106,15 @@ class Actuator:
         return tuple(self.gears)
 
     def position_servo(self, stiffness: float, damping: float = 0.0) -> Actuator:
-        """The same actuator as a servo that follows positions; its control is not limited any more."""
+        """The same actuator as a servo that follows positions, with unlimited control."""
         return replace(self, kind="position", stiffness=stiffness, damping=damping, control=np.inf)
 
     def velocity_servo(self, damping: float) -> Actuator:
-        """The same actuator as a servo that follows velocities; its control is not limited any more."""
+        """The same actuator as a servo that follows velocities, with unlimited control."""
         return replace(self, kind="velocity", stiffness=0.0, damping=damping, control=np.inf)
 
     def __repr__(self) -> str:
-        """What it is, and what of it is not as usual."""
+        """Its name, its gears, and the attributes that differ from their defaults."""
         usual = (("kind", "motor"), ("effort", _ENDLESS), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
         own = [(name, getattr(self, name), value) for name, value in (*usual, ("control", _ENDLESS))]
         more = [(name, is_) for name, is_, value in own if is_ != value]
@@ -123,7 +128,7 @@ class Actuator:
 
 
 def _gears(what: str, given: Any) -> Mapping[str, Any]:
-    """Gears by joint; the name of a joint alone stands for a gear of 1."""
+    """Gears by joint; a joint's name alone means a gear of 1."""
     given = {given: 1.0} if isinstance(given, str) else given
     if not isinstance(given, Mapping) or not given or not all(isinstance(joint, str) for joint in given):
         raise ModelError(f"{what}: its gears must go by names of joints, got {clipped(given)}")
@@ -137,7 +142,7 @@ def _gears(what: str, given: Any) -> Mapping[str, Any]:
 
 
 def _interval(what: str, given: Any) -> tuple[float, float]:
-    """Two limits; a single number stands for both sides."""
+    """Lower and upper limit; one number stands for both directions."""
     if np.ndim(given) == 0:
         size = float(numbers(what, given, (), least=0.0, finite=False))
         return -size, size
@@ -151,10 +156,10 @@ def _interval(what: str, given: Any) -> tuple[float, float]:
 
 
 def by_actuator(robot: Robot, what: str, given: Any) -> Any:
-    """Numbers of all actuators, in order, (..., actuators); a user gave them so, or by name.
+    """Numbers of all actuators, (..., actuators), which a user gave as an array or by name.
 
     Raises:
-        ModelError: for an actuator that there is not, or that has none, and for numbers that do not fit together.
+        ModelError: for an unknown or a missing actuator, and for shapes that do not fit together.
     """
     if not isinstance(given, Mapping):
         return given
@@ -175,10 +180,10 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
 
 
 def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
-    """Which entries of joint velocities make an actuator's velocity, with their gears.
+    """The entries of joint velocities of which an actuator's velocity is the sum, with their gears.
 
     Raises:
-        ModelError: for a joint that there is not, that is fixed, or that has another number of freedoms.
+        ModelError: for an unknown or a fixed joint, or one with another number of freedoms.
     """
     what, terms = f"actuator {actuator.name!r}", list[Term]()
     for joint, gear in actuator.gears.items():

@@ -12,7 +12,7 @@ from coupler.model.bodies import Body
 from coupler.model.elements import PointElement
 from coupler.model.joints import Free
 from coupler.model.loops import Coupling, LoopJoint
-from coupler.model.parts import Taken, take
+from coupler.model.names import Taken, take
 from coupler.model.robot import Robot
 from coupler.model.shapes import Shape
 from coupler.model.tree import GROUND, TreeJoint

@@ -14,7 +14,7 @@ from coupler.model.numbers import LARGEST, numbers
 from coupler.model.real_inertias import nearest_inertia
 from coupler.spatial import RigidInertia, Transform
 
-# How far an inertia may break the triangle inequality, relative to its largest moment: files round their numbers.
+# Tolerance of the triangle inequality, relative to the largest moment: files round their numbers.
 _ROUNDING = 1e-6
 
 
@@ -26,12 +26,12 @@ class Body:
         name: unique in its robot.
         mass: kg; zero for a body without inertia.
         centre: 3, the centre of mass in the body's frame, m.
-        inertia: 3 × 3, rotational inertia about the centre of mass, in the axes of the body's frame, kg m²; three
-            numbers are its moments about those axes.
-        frames: named frames on the body: transforms from the body's frame to theirs.
-        contacts: named contact points, each 3 in the body's frame, m.
-        ideal: whether the inertia may be one that no real body has, as in planar models or for a rotor of which only
-            the inertia about its axis counts; it still must not be negative.
+        inertia: 3 × 3, the rotational inertia about the centre of mass along the axes of the body's frame, kg m²; three
+            numbers are its moments about these axes.
+        frames: by name, transforms from the body's frame to frames on the body.
+        contacts: by name, contact points in the body's frame, 3 each, m.
+        ideal: whether to accept an inertia that no real body has, as in planar models, or for a rotor of which only the
+            inertia about its axis matters. It must not be negative even so.
     """
 
     name: str
@@ -70,12 +70,12 @@ class Body:
         return self.mass == 0.0 and not self.inertia.any()
 
     def spatial_inertia(self) -> RigidInertia:
-        """Its inertia about the origin of its frame."""
+        """Its spatial inertia about the origin of its frame."""
         return RigidInertia.from_centre(self.mass, self.centre, self.inertia)
 
 
 def _matrix(what: str, inertia: Any) -> np.ndarray:
-    """The inertia as a matrix, of which the three moments may be given."""
+    """The inertia as a 3 × 3 matrix, given in full or by its three moments."""
     try:
         return np.diag(numbers(what, inertia, (3,)))
     except ModelError:
@@ -83,14 +83,14 @@ def _matrix(what: str, inertia: Any) -> np.ndarray:
 
 
 def _offered(inertia: np.ndarray) -> str:
-    """The nearest inertia that a body can have, for messages."""
+    """The nearest inertia that a body can have, in words."""
     near = nearest_inertia((inertia + inertia.T) / 2)
     entries = (f"I{'xyz'[i]}{'xyz'[j]} = {near[i, j]:.4g}" for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
     return f"the nearest that a body can have: {', '.join(entries)} kg m²"
 
 
 def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
-    """Which of many inertias, (..., 3, 3), of bodies with mass `check_inertia` takes."""
+    """(...): which of many inertias, (..., 3, 3), of bodies with mass `check_inertia` would accept."""
     scale = np.abs(inertias).max(axis=(-2, -1))
     mirrored = np.swapaxes(inertias, -1, -2)
     moments = _principal_moments((inertias + mirrored) / 2)
@@ -100,7 +100,7 @@ def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
 
 
 def _principal_moments(inertias: np.ndarray) -> np.ndarray:
-    """(..., 3), ascending; those of diagonal matrices, as most are, without a search."""
+    """(..., 3), ascending. Most matrices are diagonal, and their moments need no eigenvalue problem."""
     moments = np.sort(np.diagonal(inertias, axis1=-2, axis2=-1), axis=-1)
     full = inertias[..., *np.triu_indices(3, 1)].any(axis=-1)
     moments[full] = np.linalg.eigvalsh(inertias[full])
@@ -108,11 +108,11 @@ def _principal_moments(inertias: np.ndarray) -> np.ndarray:
 
 
 def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = False) -> None:
-    """Refuses what no distribution of mass can have.
+    """Raises a ModelError for an inertia that no distribution of mass can have.
 
     Principal moments about the centre of mass are not negative, and none is larger than the sum of the other two,
-    because each is the sum of two of the three integrals of x², y² and z² over the mass. Without mass there is none. Of
-    an ideal inertia only the first is asked.
+    because each is the sum of two of the integrals of x², y² and z² over the mass. Without mass all are zero. An ideal
+    inertia only has to have moments that are not negative.
 
     Raises:
         ModelError: naming the body, what is wrong, and by how much.
@@ -121,20 +121,21 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = Fal
     if np.abs(inertia - inertia.T).max() > _ROUNDING * scale:
         raise ModelError(f"body {name!r}: its inertia is not symmetric:\n{inertia}")
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
+    too_large = not ideal and moments[2] - moments[0] - moments[1] > _ROUNDING * scale
+    without_mass = not ideal and mass == 0.0 and scale > 0.0
+    if moments[0] >= -_ROUNDING * scale and not too_large and not without_mass:
+        return
     values = ", ".join(f"{moment:.6g}" for moment in moments)
     if moments[0] < -_ROUNDING * scale:
         raise ModelError(
             f"body {name!r}: its principal moments are {values} kg m²; none can be negative; {_offered(inertia)}"
         )
-    if ideal:
-        return
-    if moments[2] - moments[0] - moments[1] > _ROUNDING * scale:
+    if too_large:
         raise ModelError(
             f"body {name!r}: its principal moments are {values} kg m²; the largest exceeds the sum of the other two, "
             "which no body can have: is the inertia given about the centre of mass, in the axes of the body's frame? "
-            f"If it is meant so, say ideal=True; {_offered(inertia)}"
+            f"If this is intended, pass ideal=True; {_offered(inertia)}"
         )
-    if mass == 0.0 and scale > 0.0:
-        raise ModelError(
-            f"body {name!r}: it has an inertia (moments {values} kg m²) but no mass; if it is meant so, say ideal=True"
-        )
+    raise ModelError(
+        f"body {name!r}: it has an inertia (moments {values} kg m²) but no mass; if this is intended, pass ideal=True"
+    )

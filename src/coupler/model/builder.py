@@ -10,23 +10,24 @@ from typing import Any
 import numpy as np
 
 from coupler.model.attaching import Attached
+from coupler.model.bonds import Bonds
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.compose import compose
 from coupler.model.errors import ModelError
-from coupler.model.height_fields import HeightField
+from coupler.model.grounds import floor_shape, terrain_shape
 from coupler.model.joints import Free
+from coupler.model.names import take
 from coupler.model.numbers import numbers
-from coupler.model.parts import Parts, take
 from coupler.model.places import Place, placed
 from coupler.model.robot import Robot, check_robot
-from coupler.model.shapes import Geometry, Plane
+from coupler.model.shapes import Geometry
 from coupler.model.solids import solid_of
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import listed
 
 
-class RobotBuilder(Parts):
-    """Collects the parts of a robot, or robots and objects of a scene; `build` makes the robot.
+class RobotBuilder(Bonds):
+    """Describes a robot, or a scene of robots and objects, part by part; `build` returns it as a `Robot`.
 
         b = RobotBuilder("leg")
         b.body("thigh", mass=2.0, centre=(0, 0, -0.1), inertia=(0.02, 0.02, 0.002))
@@ -36,35 +37,38 @@ class RobotBuilder(Parts):
         b.couple("gears", ["hip", "motor"], gear(6.0), independent=["hip"])   # from coupler.mechanisms
         robot = b.build()                                                     # nv is 1: the motor turns with the hip
 
-    Bodies are carried by joints, one each, as a tree from "ground". What holds them together besides is a `loop`, a
-    joint between two bodies of the tree, or `couple`, a function of joint positions. Parts may come in any order;
-    mistakes in a part are told where it is described, those between parts by `build`. A name is used once.
+    Each body hangs on exactly one joint, and these joints form a tree that starts at "ground". Further connections
+    close loops: `loop` adds a joint between two bodies of the tree, `couple` a function that relates joint positions.
+    Parts may be described in any order, and each name may be used only once. A mistake within one part raises an error
+    where the part is described; a mistake between parts raises one in `build`.
 
-    Units are SI: m, kg, kg m², rad. A place is given as `at`, a point in the body's frame, 3, m, or a Transform to the
-    frame meant, and if it is a point, optionally `turned`, the 3 × 3 rotation matrix whose columns are the frame's
-    axes. A child's own frame is where its joint is, unless `meets` says otherwise.
+    Units are SI: m, kg, kg m², rad. A place on a body is given by `at`, either a point in the body's frame (3, m) or a
+    Transform from the body's frame to the frame meant. With a point, `turned` may give the orientation as a 3 × 3
+    rotation matrix whose columns are the frame's axes. A child's frame is at its joint unless `meets` places it
+    elsewhere.
     """
 
     def attach(
         self, robot: Robot, prefix: str = "", to: str = GROUND, at: Place = (0.0, 0.0, 0.0), turned: Any = None
     ) -> None:
-        """Adds all parts of a robot: a gripper on an arm, or one robot of several in a scene.
+        """Adds all parts of another robot: a gripper to an arm, say, or one of several robots to a scene.
 
             b = RobotBuilder("cell")
             b.attach(arm)
             b.attach(gripper, prefix="gripper/", to="wrist", at=(0, 0, 0.05))
             b.object("box", Box((0.05, 0.05, 0.05)), mass=0.2, at=(0.4, 0, 0.025))
 
-        What stood on the robot's ground, floors included, is moved to that body. A floating base starts at that place;
-        its position is still one in the world. Gravity is the builder's.
+        Whatever the robot had on its ground, floors included, moves to the body `to`. A floating base starts at the
+        given place, but its position remains one in the world. The robot's own gravity is ignored.
 
         Args:
-            prefix: goes before all of its names.
-            to: the body that carries what stood on its ground, or "ground".
-            at, turned: where its ground's frame is on that body.
+            robot: the robot to add; it is not changed.
+            prefix: put before each of its names.
+            to: the body that takes the place of the robot's ground, or "ground".
+            at, turned: where the frame of the robot's ground is on that body.
 
         Raises:
-            ModelError: for a name that is taken already. Nothing is added then.
+            ModelError: for a name that is already in use; nothing is added then.
         """
         check_robot(robot)
         robot.check_fixed("attach")
@@ -109,16 +113,16 @@ class RobotBuilder(Parts):
         colour: Any = None,
         restitution: float | None = None,
     ) -> None:
-        """A body that nothing holds, of one form and uniform density.
+        """Adds a free body of uniform density: a box to grasp, a ball to kick.
 
         Args:
-            name: of the body, of its shape and of the joint by which it floats.
-            geometry: its form, whose frame is the body's; a mesh weighs as much as its convex hull.
-            at, turned: where it starts in the world.
-            mass: kg; by its density, if not given.
+            name: the name of the body, of its shape and of the free joint on which it floats.
+            geometry: its shape, in the body's frame; the mass and inertia of a mesh are those of its convex hull.
+            at, turned: its initial pose in the world.
+            mass: kg; if not given, it follows from the density.
             density: kg/m³.
-            friction: the coefficient of what it touches; that of the other shape, or 1, if not given.
-            colour: red, green, blue and opacity from 0 to 1.
+            friction: coefficient of sliding friction; if None, the other shape's counts, or else 1.
+            colour: red, green, blue and opacity, from 0 to 1 each.
             restitution: how its contacts rebound, 0 to 1; see `Shape`.
         """
         place = placed(f"object {name!r}", at, turned)
@@ -130,15 +134,14 @@ class RobotBuilder(Parts):
         self.shape(name, geometry, name=name, friction=friction, colour=colour, restitution=restitution)
 
     def floor(self, friction: float | None = None, height: float = 0.0, *, restitution: float | None = None) -> None:
-        """A plane through z = height, which contact points and touching shapes may touch; see `Robot.with_floor`."""
-        at = (0.0, 0.0, float(numbers("height", height, ())))
-        self.shape(GROUND, Plane(), at, name="floor", meets=-1, friction=friction, restitution=restitution)
+        """Adds the plane z = height as a floor for contact points and shapes; see `Robot.with_floor`."""
+        self._shapes.append(floor_shape("floor", friction, height, restitution))
 
     def terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
     ) -> None:
-        """Ground of given heights over a grid; see `HeightField` and `Robot.with_terrain`."""
-        self.shape(GROUND, HeightField(heights, size), at, turned, name="terrain", meets=-1, friction=friction)
+        """Adds uneven ground, given by its heights over a grid; see `HeightField` and `Robot.with_terrain`."""
+        self._shapes.append(terrain_shape("terrain", heights, size, at, turned, friction))
 
     def build(
         self,
@@ -148,17 +151,20 @@ class RobotBuilder(Parts):
         precision: float = 0.0,
         closure: ClosureChoice | None = None,
     ) -> Robot:
-        """The robot, checked as a whole.
+        """Checks the description as a whole and returns the robot.
 
         Args:
-            lock_idle: whether idle freedoms, such as the spin of a rod between two balls, are locked, with those that
-                appear behind them, until none is left.
-            largest: equations × joint velocities that the loops of one cluster may have, for descriptions that are
-                not trusted; any number if not given.
-            precision: m or rad, by how much lengths, angles and directions are rounded. Where they are, rows of loops
-                that nearly follow from others are dropped, and a warning says so.
-            closure: how loops are closed, as for `Robot.with_closure`; as in the robots that were attached, and "auto",
-                if not given.
+            lock_idle: whether to lock idle freedoms, such as the spin of a rod between two ball joints. Locking goes on
+                until no idle freedom is left.
+            largest: upper bound on equations × joint velocities of the loops in one cluster, for descriptions that
+                are not trusted; unlimited if None.
+            precision: m or rad, how coarsely lengths, angles and directions are rounded. Rows of loops that follow from
+                others up to this rounding are dropped, with a warning.
+            closure: how to close loops, as for `Robot.with_closure`. If None, loops of attached robots are closed as
+                they were there, and all others by "auto".
+
+        Raises:
+            ModelError: for parts that do not fit together, naming them and what to change.
         """
         for shape in self._shapes:
             if shape.body not in self._bodies and shape.body != GROUND:
@@ -201,7 +207,7 @@ class RobotBuilder(Parts):
         )
 
     def _marked(self) -> tuple[TreeJoint, ...]:
-        """The joints; what actuators drive, by themselves or with others, is marked as actuated."""
+        """The joints, with those that an actuator drives marked as actuated."""
         driven = {joint for actuator in self._actuators.values() for joint in actuator.gears}
         return tuple(
             replace(joint, actuated=joint.actuated or (joint.name in driven and joint.kind.nv > 0))
@@ -209,7 +215,7 @@ class RobotBuilder(Parts):
         )
 
     def _keyframes_of(self, robot: Robot) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
-        """The named states, and warnings of those that cannot be: a closed loop nearby is taken, and may be missing."""
+        """The named states, closed; and a warning for each that cannot be closed nearby."""
         keyframes, lost = {}, []
         for name, (positions, velocities) in self._keyframes.items():
             try:

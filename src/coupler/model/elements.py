@@ -20,15 +20,15 @@ _NUMBERS = ("first_point", "second_point", "stiffness", "free_length", "pretensi
 
 @dataclass(frozen=True, eq=False)
 class PointElement:
-    """A massless spring, damper, or both in parallel, stretched between a point of one body and one of another.
+    """A massless spring, damper, or both in parallel, between points of two bodies.
 
-    It pulls its ends together with the tension T = k (L − L₀) + T₀ + c L̇, where L is the distance of the points.
+    It pulls its ends together with the tension T = k (L − L₀) + T₀ + c L̇, where L is the distance between the points.
     [004, eq. 35, whose force is positive when it pushes: T₀, the tension wound into an extension spring, is its −F₀]
 
     Attributes:
         name: unique in its robot.
-        first, second: names of the two bodies; "ground" is one.
-        first_point, second_point: 3 each, where it is attached, in each body's frame, m.
+        first, second: names of the two bodies; one may be "ground".
+        first_point, second_point: 3 each, its ends in the frames of these bodies, m.
         stiffness: k, N/m.
         free_length: L₀, m.
         pretension: T₀, N.
@@ -58,11 +58,11 @@ class PointElement:
             raise ModelError(f"spring {self.name!r}: both its ends are on body {self.first!r}")
 
     def numbers(self) -> dict[str, Any]:
-        """What distinguishes it from other springs between the same bodies."""
+        """By name, its numbers, in which it may differ from other springs between the same bodies."""
         return {name: getattr(self, name) for name in _NUMBERS}
 
     def with_numbers(self, **values: Any) -> PointElement:
-        """The same with other numbers, or nodes, which are not checked."""
+        """The same spring with other numbers, or nodes, which are not checked."""
         other = copy(self)
         for name, value in values.items():
             object.__setattr__(other, name, value)
@@ -74,7 +74,7 @@ class PointElement:
         return np.sqrt(gap @ gap)
 
     def energy(self, first: Transform, second: Transform) -> Any:
-        """½ k (L − L₀)² + T₀ L, J: what the spring gives back."""
+        """Its potential energy ½ k (L − L₀)² + T₀ L, J."""
         if not may_differ([self.free_length, self.pretension]):  # smooth, even where the points meet
             gap = _place(second, self.second_point) - _place(first, self.first_point)
             return 0.5 * self.stiffness * (gap @ gap)
@@ -82,9 +82,10 @@ class PointElement:
         return 0.5 * self.stiffness * (L - self.free_length) ** 2 + self.pretension * L
 
     def force(self, first: Transform, first_motion: Array, second: Transform, second_motion: Array) -> Array:
-        """The force on the first body; that on the second is its negative.
+        """The force on the first body; the force on the second is its negative.
 
-        Where the two points meet, a tension has no direction: there only what is proportional to the gap is left, zero.
+        Where the two points coincide, a tension has no direction. What remains of the force there is k times the gap,
+        which is zero.
 
         Args:
             first, second: transforms from the world to each body.

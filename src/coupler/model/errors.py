@@ -1,9 +1,9 @@
-"""The one error type of models, and the one warning."""
+"""The error and the warning that models raise."""
 
 
 class ModelError(ValueError):
-    """A robot cannot be as described; the message names the culprit and the way out."""
+    """A description or an argument that cannot be right; the message names the culprit and a remedy."""
 
 
 class ModelWarning(UserWarning):
-    """A robot is used other than its file says, or is suspicious; the message names what."""
+    """A robot that is suspicious, or of whose file something is ignored; the message says what."""

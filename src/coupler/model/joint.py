@@ -1,14 +1,13 @@
-"""What every joint has: a transform, the facts that follow from it, and passive properties.
+"""The base class of all joints: a transform, the facts that follow from it, and passive properties.
 
-A kind of joint is a subclass of `Joint`. It must say how many entries its position and velocity have (`nq`, `nv`) and
-where a position puts the successor frame (`placed`). Everything else has a default that is right for any joint, by
-differentiation where need be: what a kind says besides makes it faster, or able to do more. docs/extending.md shows it.
+A kind of joint is a subclass of `Joint`. It must define how many entries its position and velocity have (`nq`, `nv`)
+and where a position puts the successor frame (`placed`). Everything else has a default that is right for any joint, by
+differentiation where need be; what a subclass overrides makes it faster, or able to do more. See docs/extending.md.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from abc import abstractmethod
 from copy import copy
 from dataclasses import MISSING, dataclass, fields
 from functools import cache
@@ -19,93 +18,36 @@ import numpy as np
 from coupler.graph import jacobian, jvp, symbols
 from coupler.linear import solve
 from coupler.model.errors import ModelError
-from coupler.model.identity import attributes_of, comparable
+from coupler.model.identity import attributes_of
+from coupler.model.loop_kind import LoopKind
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
 Array = Any  # an ndarray of floats, or of nodes
 
 
-class LoopKind(ABC):
-    """What can hold two frames together and so close a loop: a joint, a `Rod`, `Held`, or a kind of the user's own.
-
-    Attributes:
-        connects: whether it ties two points to each other, so that a picture draws a line between them.
-        directed: whether it matters how its frames are turned on their bodies.
-    """
-
-    connects: ClassVar[bool] = True
-    directed: ClassVar[bool] = True
-    _passive: ClassVar[frozenset[str]] = frozenset()  # attributes that no trace reads: they are numbers in tables
-    _lengths: ClassVar[tuple[str, ...]] = ()  # attributes that its residual reads, and that are numbers in tables
-
-    @property
-    def kind(self) -> str:
-        """What it is called: "revolute", "free", "rod", ..."""
-        return type(self).__name__.lower()
-
-    @abstractmethod
-    def residual(self, X: Transform) -> Array:
-        """What must be zero of the transform X between two frames for this kind to hold them.
-
-        There is one row for each freedom that it takes away, in m or, for small angles, rad, and no more. With
-        X = (E, r), r is the successor's origin and Eᵀ a the successor's direction a, both seen from the predecessor.
-        """
-
-    def aligned(self) -> tuple[np.ndarray, Self]:
-        """The rotation A into axes in which it has its standard form, and what it is in those axes.
-
-        A vector u has coordinates A u there. Kinds that differ only in direction have one standard form, so that one
-        trace serves them all.
-        """
-        return np.eye(3), self
-
-    def lengths(self) -> dict[str, Any]:
-        """Numbers that its residual reads and in which two of one form may differ, by name."""
-        return {name: getattr(self, name) for name in self._lengths}
-
-    def with_lengths(self, lengths: Any) -> Self:
-        """The same with other numbers, or nodes, which are attributes of `lengths`."""
-        if not self._lengths:
-            return self
-        other = copy(self)
-        for name in self._lengths:
-            object.__setattr__(other, name, getattr(lengths, name))
-        return other
-
-    def form(self) -> Hashable:
-        """What distinguishes its trace: two kinds of equal form share one.
-
-        It is the class and all attributes but passive properties, which are numbers in tables: arrays and numbers by
-        value, and what has no value that could be compared by identity.
-        """
-        given, in_tables = attributes_of(self).items(), self._passive.union(self._lengths)
-        own = tuple([(name, comparable(value)) for name, value in given if name not in in_tables])
-        return vars(type(self)).get("_traced_as", type(self)), own
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Joint(LoopKind):
-    """A kind of joint with its passive properties, each a number or one for each entry of v.
+    """A joint with its passive properties, each of which is one number, or one for each entry of v.
 
-    A position q has as many entries as a velocity v, and then v is q̇; or one more, and then its last four entries are
-    a unit quaternion.
+    A position q has either as many entries as a velocity v, and then v is q̇, or one more, and then its last four
+    entries are a unit quaternion.
 
     Attributes:
-        nq, nv: how many entries q and v have.
-        axial: whether it only turns about and shifts along z, once aligned: it then does the same wherever on that axis
-            its frame is.
-        spins: whether it only turns about z, once aligned: a body that is symmetric about z then looks the same at any
+        nq, nv: the numbers of entries of q and v.
+        axial: whether, once aligned, it only turns about and shifts along z: its frame may then be anywhere on that
+            axis.
+        spins: whether, once aligned, it only turns about z: a body that is symmetric about z then looks the same at any
             position.
-        floats: whether it constrains nothing, its q is a point and a quaternion, and its v the spatial velocity of the
+        floats: whether it constrains nothing, q is a point and a quaternion, and v the spatial velocity of the
             successor in its own frame.
         stiffness: of a spring that pulls towards `rest`, N m/rad or N/m.
-        rest: the position at which that spring is at ease, of nq entries; the neutral position if not given.
-        damping: force against the velocity, N m s/rad or N s/m.
+        rest: (nq,), the position at which that spring is relaxed; neutral if None.
+        damping: resisting force by unit of velocity, N m s/rad or N s/m.
         friction: the largest Coulomb friction, N m or N.
-        armature: inertia added to the joint coordinate, kg m² or kg.
-        lower, upper: limits of the position, rad or m; for joints whose v is q̇.
-        velocity_limit, effort_limit: limits of |v| and of the actuator's |force|.
+        armature: inertia that is added along the joint coordinate, kg m² or kg.
+        lower, upper: limits of the position, rad or m, for joints whose v is q̇.
+        velocity_limit, effort_limit: limits of |v| and of the magnitude of the actuator's force.
     """
 
     nq: ClassVar[int]
@@ -125,15 +67,15 @@ class Joint(LoopKind):
     effort_limit: Any = np.inf
 
     def __init_subclass__(cls, **given: Any) -> None:
-        """Takes back what a class inherits and has made untrue.
+        """Undoes the inheritance of facts that a subclass has made untrue.
 
-        A kind that redefines how it moves has Joint's defaults for all that followed from how its base class moved,
-        unless it defines that as well.
+        A subclass that redefines how it moves gets Joint's defaults for every fact that followed from how its base
+        class moved, unless it redefines that fact as well.
         """
         super().__init_subclass__(**given)
 
         def depth(name: str) -> int:
-            """How far up the class is from which the name is inherited."""
+            """How many classes up a name is inherited from."""
             return next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), len(cls.__mro__))
 
         for motion, facts in _FACTS:
@@ -167,7 +109,7 @@ class Joint(LoopKind):
         object.__setattr__(self, name, numbers(what, given, (self.nv,), finite=finite, least=least, spread=True))
 
     def valid_position(self, what: str, given: Any) -> np.ndarray | None:
-        """A position that a user gave, made valid, or neutral for None; None if its quaternion has no finite length."""
+        """A position that a user gave, normalised, or neutral for None; None if its quaternion cannot be normalised."""
         given = self.neutral() if given is None else np.atleast_1d(given)
         with np.errstate(invalid="ignore", over="ignore"):
             position = np.asarray(self.normalize(numbers(what, given, (self.nq,))))
@@ -176,16 +118,16 @@ class Joint(LoopKind):
         return position
 
     def transform(self, q: Array) -> Transform:
-        """The transform from the predecessor to the successor frame, for q of shape (nq,)."""
+        """The transform from the predecessor's to the successor's frame, for q of shape (nq,)."""
         return self.placed(self.keep(q))
 
     def keep(self, q: Array) -> Array:
-        """What of a position is worth keeping for later: sines and cosines of its angles instead of the angles."""
+        """What to keep of a position for later passes: sines and cosines of its angles instead of the angles."""
         return q
 
     @abstractmethod
     def placed(self, kept: Array) -> Transform:
-        """The transform for what was kept of a position."""
+        """The transform, for what `keep` returned."""
 
     def subspace(self, q: Array) -> Array:
         """S: the motion subspace in the successor's frame, 6 × nv. [001, §III-E] By default, from the transform."""
@@ -217,7 +159,7 @@ class Joint(LoopKind):
         return np.zeros(self.nq)
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
-        """A position within its range; any orientation."""
+        """A random position within its range, or a random orientation."""
         return rng.uniform(*self.range())
 
     def range(self) -> tuple[np.ndarray, np.ndarray]:
@@ -233,15 +175,15 @@ class Joint(LoopKind):
         return np.where(np.abs(S[:3]).max(axis=0, initial=0.0) > 0, np.pi, 1.0)
 
     def integrate(self, q: Array, v: Array, dt: Any = 1.0) -> Array:
-        """The position after moving from q with the constant velocity v for the time dt."""
+        """The position after moving from q with the constant velocity v for the time dt, s."""
         return q + v * dt
 
     def difference(self, q0: Array, q1: Array) -> Array:
-        """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
+        """The velocity that leads from q0 to q1 within 1 s: integrate(q0, difference(q0, q1)) is q1."""
         return q1 - q0
 
     def chart_rate(self, u: Array, v: Array) -> Array:
-        """u̇ of a joint that moves through integrate(q0, u), with any q0, with the velocity v."""
+        """u̇ for which integrate(q0, u) moves with the velocity v, whatever q0 is."""
         if self.nq == self.nv:
             return v
         start = self.neutral()
@@ -262,7 +204,7 @@ class Joint(LoopKind):
         return np.linalg.svd(S, full_matrices=True)[0][:, self.nv :]
 
     def with_values(self, **values: np.ndarray) -> Self:
-        """The same joint with other values, which are not checked again: robots have many joints."""
+        """The same joint with other values, unchecked: robots have many joints, and these values are ours."""
         other = copy(self)
         for name, value in values.items():
             value.setflags(write=False)
@@ -275,8 +217,13 @@ class Joint(LoopKind):
         return f"{type(self).__name__}({', '.join(f'{name}={_shown(x)}' for name, x in given)})"
 
 
-# What a kind of joint says about itself follows from how it moves, and each fact from those before it in its row. Where
-# a subclass redefines one of them, what it would inherit of those behind is no longer true.
+def column(*parts: Array) -> Array:
+    """A column of a motion subspace, 6 × 1: its angular and its linear part."""
+    return np.concatenate(parts)[:, None]
+
+
+# The facts about a joint follow from how it moves, and each fact from those before it in its row. Where a subclass
+# redefines one of them, the facts behind it that it would inherit are no longer true.
 _COORDINATES = ("nq", "nv", "integrate")
 _FACTS = (
     (_COORDINATES, ("difference", "chart_rate")),
@@ -290,7 +237,7 @@ Joint._passive = frozenset(field.name for field in fields(Joint))
 
 @cache
 def _check_class(cls: type[Joint]) -> None:
-    """Refuses a kind whose q and v do not fit together: programs would move it wrongly."""
+    """Raises a ModelError for a class whose q and v do not fit together: programs would move it wrongly."""
     what, moves = f"{cls.__name__.lower()} joint", ("integrate", "difference", "normalize")
     own = [name for name in moves if getattr(cls, name) is not getattr(Joint, name)]
     if cls.nq == cls.nv and own:

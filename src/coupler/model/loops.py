@@ -1,22 +1,24 @@
-"""Loops: what closes a chain of bodies, as functions that are zero when it is closed.
+"""Loops: constraints on the joints of the spanning tree, as functions that are zero when they are satisfied.
 
-Two kinds of constraint are described here. A `LoopJoint` holds two frames on two bodies together as a joint would; it
-looks at the transform X between them. A `Coupling` relates the positions of tree joints: gears, belts, differentials,
-racks, or any function of the user's. Either is a plain function of floats or nodes, from which Jacobians and biases are
-derived; none is written by hand.
+There are two kinds. A `LoopJoint` holds frames on two bodies together as a joint would, and is a function of the
+transform X between them. A `Coupling` relates the positions of tree joints: gears, belts, differentials, racks, or any
+function of the user's. Both are plain functions of floats or nodes; Jacobians and biases come from differentiating
+them and are never written by hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
 from coupler.model.axes import turn_of
 from coupler.model.errors import ModelError
-from coupler.model.joint import LoopKind
+from coupler.model.loop_kind import LoopKind
 from coupler.model.numbers import as_array, numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
@@ -24,12 +26,12 @@ from coupler.spatial import Transform
 __all__ = ["Coupling", "Held", "LoopJoint", "LoopKind", "Rod"]
 
 Array = Any  # an ndarray of floats, or of nodes
-_SAME = 1e-12  # rad or m: γ gives independent positions as they are, but for rounding
+_SAME = 1e-12  # rad or m: γ returns independent positions unchanged, up to rounding
 
 
 @dataclass(frozen=True, eq=False)
 class Rod(LoopKind):
-    """A massless rod with balls at both ends: the two origins keep their distance.
+    """A massless rod with ball joints at both ends: the two origins keep their distance.
 
     Attributes:
         length: m.
@@ -50,10 +52,10 @@ class Rod(LoopKind):
 
 @dataclass(frozen=True, eq=False)
 class Held(LoopKind):
-    """Two frames held together along or about some axes only, however else they move.
+    """Two frames that are held together along or about some axes, and move freely otherwise.
 
     Attributes:
-        axes: rows × 6, each a direction of motion that is held, angular part first, in the predecessor's frame.
+        axes: rows × 6, each a motion that is prevented, angular part first, in the predecessor's frame.
     """
 
     connects = False
@@ -78,8 +80,9 @@ class LoopJoint:
 
     Attributes:
         name: unique in its robot.
-        kind: a joint, whose freedoms remain (a ball for point to point, `Fixed` for a weld), a `Rod`, or `Held`.
-        predecessor, successor: names of the two bodies; "ground" is one.
+        kind: what holds the frames together: a joint, which leaves its own freedoms (`Spherical` for a point on a
+            point, `Fixed` for a weld), a `Rod`, or `Held`.
+        predecessor, successor: names of the two bodies; one may be "ground".
         predecessor_frame, successor_frame: transforms from each body's frame to the frame that is held.
     """
 
@@ -100,24 +103,25 @@ class LoopJoint:
                 raise ModelError(f"loop {self.name!r}: its frames must be Transforms, got {type(frame).__name__}")
 
     def residual(self, X: Transform) -> Array:
-        """Zero when closed: that of its kind, for X from the predecessor's body to the successor's."""
+        """φ of its kind, zero when closed, for the transform X from the predecessor's body to the successor's."""
         return self.kind.residual(self.successor_frame @ X @ self.predecessor_frame.inverse())
 
 
 @dataclass(frozen=True, eq=False)
 class Coupling:
-    """A relation between the positions of tree joints, either solved or not.
+    """A relation between the positions of tree joints: a solution γ, or an equation φ.
 
-    Joints have one freedom each, but for independent ones of a γ, which may have any. Positions are given and taken one
-    after the other, with all their entries.
+    Joints have one freedom each, except that the independent joints of a γ may have several. The function takes and
+    returns the entries of all positions in one vector, joint after joint.
 
     Attributes:
         name: unique in its robot.
-        joints: names of all joints it relates, in the order in which the function gives or takes their positions.
-        independent: names of those that are free, in the order in which γ takes them; empty for a φ.
-        function: γ, which gives all positions from the independent ones, or φ, which is zero when they fit together.
-        solves: for a γ, names of the loop joints and couplings that it is the solution of.
-        sizes: for each joint how many entries its position has; one each, if not given.
+        joints: names of all joints that it relates, in the order in which γ returns, or φ takes, their positions.
+        independent: for a γ, names of the independent joints, in the order in which γ takes their positions; empty for
+            a φ.
+        function: γ, which returns all positions for the independent ones, or φ, which is zero when all fit together.
+        solves: for a γ, names of the loop joints and couplings of which it is the solution.
+        sizes: the number of position entries of each joint; one each by default.
     """
 
     name: str
@@ -150,7 +154,7 @@ class Coupling:
             self._check_solution(what)
 
     def _check_solution(self, what: str) -> None:
-        """γ gives as many positions as there are joints, and those of the independent ones as they are."""
+        """Checks that γ returns the positions of all joints, and those of the independent ones unchanged."""
         given = self.entries(self.independent)
         y = 0.1 + 0.01 * np.arange(len(given))
         try:
@@ -170,10 +174,13 @@ class Coupling:
                 raise ModelError(f"{what}: its function changes the independent joint {joint!r}; is the order right?")
 
     def entries(self, joints: Iterable[str]) -> list[int]:
-        """Where positions of some joints are among those of all its joints."""
-        starts = np.cumsum([0, *self.sizes]).tolist()
-        places = {joint: range(starts[i], starts[i + 1]) for i, joint in enumerate(self.joints)}
-        return [entry for joint in joints for entry in places[joint]]
+        """The places of some joints' positions in the vector of all its joints."""
+        return [entry for joint in joints for entry in self._entries_of[joint]]
+
+    @cached_property
+    def _entries_of(self) -> dict[str, range]:
+        ends = accumulate(self.sizes)
+        return {joint: range(end - size, end) for joint, size, end in zip(self.joints, self.sizes, ends, strict=True)}
 
     @property
     def solved(self) -> bool:
@@ -181,7 +188,7 @@ class Coupling:
         return bool(self.independent)
 
     def residual(self, positions: Array) -> Array:
-        """Zero when the positions of all its joints, in order, fit together."""
+        """φ, zero when the positions of all its joints, in order, fit together."""
         if not self.solved:
             return np.atleast_1d(self.function(positions))
         given = self.entries(self.independent)

@@ -72,7 +72,7 @@ def _states(robot: Robot, clusters: ClusterTree, number: Sequence[int]) -> State
         explicit.append(all(old.explicit[i] for i in own))
     unsolved = {link for loop, solved in zip(loops, explicit, strict=True) if not solved for link in loop.links}
     solutions = [solution for solution in old.solutions if unsolved.isdisjoint(solution.outputs)]
-    order = [tree.number[joint.name] for joint in robot.joints if joint.name in tree.number]
+    order = tree.links_of(robot.joint_names)
     return States(Embedding(Closure(tree, loops), choices, explicit, solutions, order), robot.states.neutral)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -42,17 +43,19 @@ def numbers(
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_told(value)}") from None
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_shown(value)}") from None
     if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_told(value)}")
+        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_shown(value)}")
     array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
     if batch and (array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape):
         raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got the shape {array.shape}")
-    right = (np.isfinite(array) if finite else ~np.isnan(array)) & (array >= least)
+    right = np.isfinite(array) if finite else ~np.isnan(array)
+    if least > -np.inf:
+        right &= array >= least
     if not right.all():
-        got = f"got {_told(value)}"
+        got = f"got {_shown(value)}"
         if batch or array.size > _FEW:
             at = tuple(int(i) for i in np.argwhere(~right)[0])
             state, entry = at[: len(at) - len(shape)], at[len(at) - len(shape) :]
@@ -80,7 +83,7 @@ def check_unmasked(what: str, value: Any) -> None:
         raise ModelError(f"{what} has masked entries, which have no value; give them one, as .filled(0.0) does")
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     """What was given: a small array as lists and numbers, which are easier to read, and of a large one its shape."""
     if not isinstance(value, np.ndarray | np.generic):
         return clipped(value)
@@ -92,3 +95,18 @@ def _wanted(shape: tuple[int, ...], finite: bool, least: float, batch: bool) -> 
     wanted = f"{' × '.join(map(str, shape))} {kind}numbers" if np.prod(shape) > 1 else f"a {kind}number"
     wanted += f", {least:g} or more" if least > -np.inf else ""
     return wanted + (" (with leading dimensions for a batch)" if batch else "")
+
+
+def shaped(joint: str, value: Any, size: int) -> np.ndarray:
+    """Positions or velocities of a joint, with their entries along the last axis; those of a single entry have none."""
+    array = numbers(f"joint {joint!r}: what it is given", value, () if size == 1 else (size,), batch=True)
+    return array[..., None] if size == 1 else array
+
+
+def batch_of(values: Mapping[str, np.ndarray]) -> tuple[int, ...]:
+    """The leading dimensions that arrays have in common."""
+    try:
+        return np.broadcast_shapes(*(value.shape[:-1] for value in values.values()))
+    except ValueError:
+        shapes_by_name = ", ".join(f"{name}: {value.shape[:-1]}" for name, value in values.items())
+        raise ModelError(f"leading (batch) dimensions do not fit together: {shapes_by_name}") from None

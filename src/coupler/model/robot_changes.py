@@ -1,4 +1,4 @@
-"""The same robot in other circumstances: with other numbers, shapes, actuators, or with its loops closed otherwise."""
+"""Variations of a robot: the same robot with other numbers, shapes or actuators, or with loops closed differently."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from coupler.model.actuators import Actuator
 from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.errors import ModelError
-from coupler.model.height_fields import HeightField
+from coupler.model.grounds import floor_shape, terrain_shape
 from coupler.model.numbers import numbers
-from coupler.model.parameters import GivenParameters, Layout, checked_parameters, layout_of, parameters_of
+from coupler.model.parameter_layout import GivenParameters, Layout, layout_of
+from coupler.model.parameters import checked_parameters, parameters_of
 from coupler.model.places import Place, placed
 from coupler.model.robot_actuators import actuators_of
 from coupler.model.robot_states import RobotStates
-from coupler.model.shapes import Geometry, Plane, Shape
+from coupler.model.shapes import Geometry, Shape
 from coupler.model.tree import GROUND
 from coupler.model.variants import variant_of
 from coupler.model.wording import listed
@@ -33,27 +34,34 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotChanges(RobotStates):
-    """What can be changed about a robot; see `Robot`."""
+    """The methods `with_...`, which return a changed copy; see `Robot`."""
 
     @property
     def _robot(self) -> Robot:
-        """Itself: there are no robots but `Robot`."""
+        """Itself, typed: `Robot` is the only class of robots."""
         return cast("Robot", self)
 
     def with_gravity(self, gravity: Any) -> Robot:
-        """The same robot under another gravity, 3, m/s²."""
+        """The same robot under another gravity, 3, m/s², in the world's axes."""
         return self._changed(("gravity",), gravity=numbers("gravity", gravity, (3,)))
 
     @property
     def parameters(self) -> Mapping[str, np.ndarray]:
-        """All numbers that `with_parameters` takes, by name, as they are: {"mass:torso": 3.3, "ratio:gears": 6.0, ...}.
+        """All numbers that `with_parameters` takes, with their values: {"mass:torso": 3.3, "ratio:gears": 6.0, ...}.
 
-        There are "gravity"; "mass", "centre" and "inertia" of bodies; "stiffness", "damping", "armature" and "friction"
-        of joints, "at", where they are on their parent, and "turned", a rotation vector along its axes by which they
-        are turned there, from how they were built; "at" and "meets" of loops, and "length" of rods; of a coupling by a
-        dataclass, as gears are, its fields; those of springs; "servo_stiffness" and "servo_damping" of servos;
-        "friction" and "restitution" of shapes; "friction" of contact pairs, as "friction:pad on box". Where two parts
-        have the same number and name, neither is there.
+        Names are QUANTITY:PART, and "gravity". The quantities are
+
+        - of bodies: "mass", "centre", "inertia";
+        - of joints: "stiffness", "damping", "armature", "friction"; "at", the joint's place on its parent, and
+          "turned", a rotation vector along the parent's axes by which the joint is turned from how it was built;
+        - of loops: "at", "meets", "turned", "meets_turned", and "length" of rods;
+        - of couplings whose function is a dataclass, as gears are: its fields, such as "ratio";
+        - of springs: "stiffness", "free_length", "pretension", "damping", "first_point", "second_point";
+        - of servos: "servo_stiffness", "servo_damping";
+        - of shapes: "friction", "restitution", "torsion", "rolling"; of contact pairs the same but for restitution, as
+          "friction:pad on box".
+
+        Two parts of the same name may have the same quantity; that name is then left out.
         """
         if self.given is not None:
             return MappingProxyType({**self.given.base.parameters, **self.given.values})
@@ -64,21 +72,22 @@ class RobotChanges(RobotStates):
         return parameters_of(self._robot)
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Robot:
-        """The same robot with other numbers, which its programs take as an input: nothing is compiled again for others.
+        """The same robot with other numbers, which its programs take as inputs: other values compile nothing again.
 
             masses = np.random.uniform(2.0, 5.0, 4096)
             fleet = robot.with_parameters({"mass:torso": masses})
             coupler.forward_dynamics(fleet, q, v, tau)  # 4096 robots
 
-        All functions and simulations of coupler take it. With leading dimensions, each state of a batch has its own.
+        Every function and simulation of coupler takes such a robot. Values with leading dimensions give each state of a
+        batch its own.
 
         Args:
-            parameters: by name, see `parameters`; others stay as they are. An inertia is 3 × 3, about the centre of
-                mass, and stays as it is where a mass changes.
+            parameters: by name, as `parameters` lists them; all others keep their values. An inertia, 3 × 3, is about
+                the centre of mass, and does not change with the mass.
 
         Raises:
-            ModelError: for an unknown name, a wrong shape or an impossible number; for lengths in loops
-                that are closed analytically.
+            ModelError: for an unknown name, a wrong shape or an impossible number, and for lengths in loops that are
+                closed analytically.
         """
         base = self._robot if self.given is None else self.given.base
         merged = parameters if self.given is None else {**self.given.values, **parameters}
@@ -92,7 +101,7 @@ class RobotChanges(RobotStates):
         return base._given(variants[layout], layout, layout.pack(values), values)
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:
-        """The robot with the parameters of some states of a batch, or of one, numbered as if the batch were flat."""
+        """The robot with the given parameters of some states of a batch, numbered as if the batch were flat."""
         if self.given is None:
             return self._robot
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
@@ -106,7 +115,7 @@ class RobotChanges(RobotStates):
         return replace(self._robot, states=variant.states.with_given(packed), given=given)
 
     def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
-        """The same robot with other parts, and the same parameters but for those that these parts replace."""
+        """The same robot with other parts; given parameters are kept, unless their names start with `replaced`."""
         if self.given is None:
             return replace(self._robot, **parts)
         kept = {name: value for name, value in self.given.values.items() if not name.startswith(replaced or ("/",))}
@@ -115,30 +124,27 @@ class RobotChanges(RobotStates):
     def with_floor(
         self, friction: float | None = None, height: float = 0.0, *, restitution: float | None = None
     ) -> Robot:
-        """The same robot over a floor, a plane through z = height, which contact points and touching shapes may touch.
+        """The same robot over a floor, the plane z = height, for contact points and shapes to touch.
 
         Args:
-            friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
+            friction: coefficient of sliding friction; if None, the other shape's counts, or else 1.
             height: m.
             restitution: how contacts with it rebound, 0 to 1; see `Shape`.
         """
-        at = (0.0, 0.0, float(numbers("height", height, ())))
-        name = self._new_name("floor")
-        return self.with_shape(name, Plane(), at, meets=-1, friction=friction, restitution=restitution)
+        return self._with_shape(floor_shape(self._new_name("floor"), friction, height, restitution))
 
     def with_terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
     ) -> Robot:
-        """The same robot over ground of given heights, which contact points and touching shapes may touch.
+        """The same robot over uneven ground, for contact points and shapes to touch.
 
         Args:
-            heights: n × m, m, over a grid whose rows run along x and whose columns run along y; see `HeightField`.
+            heights: n × m, heights over a grid, m; rows run along x and columns along y; see `HeightField`.
             size: 2, the extent of the grid along x and y, m.
-            at, turned: where the middle of the grid is in the world, at height 0, and how it is turned.
-            friction: the coefficient of what touches it; that of the other shape, or 1, if not given.
+            at, turned: pose in the world of the middle of the grid at height 0.
+            friction: coefficient of sliding friction; if None, the other shape's counts, or else 1.
         """
-        field = HeightField(heights, size)
-        return self.with_shape(self._new_name("terrain"), field, at, turned, meets=-1, friction=friction)
+        return self._with_shape(terrain_shape(self._new_name("terrain"), heights, size, at, turned, friction))
 
     def with_shape(
         self,
@@ -156,48 +162,45 @@ class RobotChanges(RobotStates):
         torsion: float | None = None,
         rolling: float | None = None,
     ) -> Robot:
-        """The same robot with one more shape, such as an obstacle that stands in the world.
+        """The same robot with one more shape, such as an obstacle in the world.
 
         Args:
-            name: of the shape.
-            geometry: its form.
+            name: the shape's name, which no other shape may have.
+            geometry: its geometry.
             at, turned: where it is on its body, as for `RobotBuilder.shape`.
-            body: the body that has it; the ground by default.
+            body: the body that it belongs to; the ground by default.
             group, meets, friction, colour, restitution, torsion, rolling: see `Shape`.
 
         Raises:
-            ModelError: for a name that a shape has already, or an unknown body.
+            ModelError: for a name that is in use, or an unknown body.
         """
         if not isinstance(name, str) or name in {shape.name for shape in self.shapes if shape.name}:
             raise ModelError(f"with_shape: a name of its own is wanted, got {name!r}")
         if body != GROUND and body not in self.bodies:
             raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
         place = placed(f"shape {name!r}", at, turned)
-        laws: dict[str, Any] = {
-            "friction": friction,
-            "restitution": restitution,
-            "torsion": torsion,
-            "rolling": rolling,
-        }
-        shape = Shape(name, body, geometry, place, True, group, meets, **laws, colour=colour)
+        laws = friction, colour, 0, restitution, torsion, rolling
+        return self._with_shape(Shape(name, body, geometry, place, True, group, meets, *laws))
+
+    def _with_shape(self, shape: Shape) -> Robot:
         return self._changed(shapes=(*self.shapes, shape))
 
     def _new_name(self, name: str) -> str:
-        """A name that no shape has: the name itself, or with a number."""
+        """The name, with a number if a shape has it already."""
         names = {shape.name for shape in self.shapes}
         return next(own for own in (name, *(f"{name}{i}" for i in range(2, 10**6))) if own not in names)
 
     def with_actuators(self, actuators: Iterable[Actuator]) -> Robot:
-        """The same robot, driven by other actuators.
+        """The same robot with other actuators in place of its own.
 
             servos = [motor.position_servo(stiffness=100.0, damping=3.0) for motor in robot.actuators]
             robot = robot.with_actuators(servos)
 
         Args:
-            actuators: all that it then has; limits of their joints hold for them, too.
+            actuators: all actuators of the new robot; the effort and velocity limits of joints hold for them as well.
 
         Raises:
-            ModelError: for an unknown joint, or an actuator that cannot move.
+            ModelError: for an unknown joint, or an actuator that loops keep from moving.
         """
         given = tuple(actuators)
         for actuator in given:
@@ -213,34 +216,33 @@ class RobotChanges(RobotStates):
         return robot._changed(("servo_",), actuators=actuators_of(robot, given))
 
     def with_backend(self, backend: Backend) -> Robot:
-        """The same robot, whose dynamics and simulations are run by another back end.
+        """The same robot, with its dynamics and simulations run by another back end.
 
         Args:
-            backend: "llvm", machine code; "interpreter", NumPy, one operation at a time; or "python", which calls the
-                functions of every algorithm on floats, one cluster after the other, so that print and pdb work in them
-                and in the functions of couplings.
+            backend: "llvm" for machine code; "interpreter" for NumPy, one operation at a time; or "python", which calls
+                the functions of each algorithm on floats, cluster by cluster, so that print and pdb work in them and in
+                the functions of couplings.
         """
         if backend not in get_args(Backend):
             raise ModelError(f"backend: there is no {backend!r}; there are {listed(get_args(Backend))}")
         return self._changed(backend=backend)
 
     def with_closure(self, closure: ClosureChoice) -> Robot:
-        """The same robot, with its loops closed in another way. [003, §III-B]
+        """The same robot with its loops closed analytically or numerically. [003, §III-B]
 
             robot.with_closure("numerical")
             robot.with_closure({"left_ankle": "analytical"})
 
-        A loop that is closed analytically has a solution γ in closed form: q holds the positions of its independent
-        joints only. Of one that is closed numerically, q holds the positions of all joints. Which joints are
-        independent does not change.
+        A loop that is closed analytically has a solution γ in closed form, and q holds its independent joints only. Of
+        a loop that is closed numerically, q holds all joints. The independent joints remain the same.
 
         Args:
-            closure: for all loops and couplings, or by name: "analytical", where there is a closed form; "numerical";
-                or "auto", analytical where the closed form has no dead points, at which the independent joints fail to
-                determine the others. What is not named stays as it is.
+            closure: one word for all loops and couplings, or words by name: "analytical", where there is a closed form;
+                "numerical"; or "auto", which is analytical where the closed form has no dead points, at which the
+                independent joints fail to determine the others. Loops that are not named stay as they are.
 
         Raises:
-            ModelError: for another word, or for an unknown loop.
+            ModelError: for another word, or an unknown loop.
         """
         from coupler.model.builder import RobotBuilder  # which makes robots
 
@@ -257,7 +259,7 @@ class RobotChanges(RobotStates):
         return replace(robot, remarks=remarks, warnings=self.warnings, backend=self.backend)
 
     def spanning_tree(self) -> Robot:
-        """The same robot with its loops open: all joints are independent. Nothing may resist some of them."""
+        """The same robot with its loops opened: all joints are independent, even those that move no mass."""
         from coupler.model.compose import compose  # which makes robots
 
         self.check_fixed("spanning_tree")

@@ -1,4 +1,4 @@
-"""What a robot is made of, and where its joints are in q and v."""
+"""The parts of a robot, their names, and where its joints are in q and v."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from coupler.model.embedding.idle import IdleFreedom
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
-from coupler.model.parameters import GivenParameters
+from coupler.model.parameter_layout import GivenParameters
 from coupler.model.shapes import ContactPair, Shape
 from coupler.model.tree import Tree, TreeJoint
 from coupler.model.wording import listed
@@ -28,7 +28,7 @@ from coupler.model.wording import listed
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RobotParts:
-    """The parts of a robot, and their names; see `Robot`, which tells what they are."""
+    """The parts of a robot and their names; `Robot` documents the attributes."""
 
     name: str
     gravity: np.ndarray
@@ -56,13 +56,13 @@ class RobotParts:
     given: GivenParameters | None = None
 
     def __post_init__(self) -> None:
-        if self.given is not None:  # programs are made of its base: it must not be another robot by now
+        if self.given is not None:  # its programs are those of its base, so that both must have the same parts
             apart = [own.name for own in fields(self) if own.name not in ("given", "states")]
             if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):
                 raise ModelError(f"robot {self.name!r} has parameters: change it first, and give them then")
 
     def check_fixed(self, method: str) -> None:
-        """Refuses a robot with given parameters: what is built from its parts would not know them."""
+        """Raises a ModelError for a robot with given parameters: what is built from its parts would lack them."""
         if self.given is not None:
             given = listed(self.given.values)
             raise ModelError(f"{method}: robot {self.name!r} has parameters, {given}; build it with these numbers")
@@ -71,28 +71,28 @@ class RobotParts:
 
     @property
     def nq(self) -> int:
-        """How many numbers make a configuration."""
+        """The number of entries of q."""
         return len(self.embedding.q_index)
 
     @property
     def nv(self) -> int:
-        """How many freedoms it has."""
+        """The number of entries of v: the robot's degrees of freedom."""
         return len(self.embedding.v_index)
 
     @property
     def mass(self) -> Any:
-        """The mass of all bodies, kg; (...,) of a robot whose parameters are a batch."""
+        """The total mass of all bodies, kg; an array, (...), where given masses are a batch."""
         given = {} if self.given is None else self.given.values
         return sum(given.get(f"mass:{name}", body.mass) for name, body in self.bodies.items())
 
     @property
     def body_names(self) -> list[str]:
-        """All bodies, in the order in which they are described, which is that of `f_ext`."""
+        """All bodies, in the order of their description; `f_ext` has the same order."""
         return list(self.bodies)
 
     @property
     def joint_names(self) -> list[str]:
-        """All joints of the spanning tree, fixed ones included, in the order in which they are described."""
+        """All joints of the spanning tree, fixed ones included, in the order of their description."""
         return [joint.name for joint in self.joints]
 
     @property
@@ -102,37 +102,38 @@ class RobotParts:
 
     @property
     def position_joints(self) -> list[str]:
-        """The joints whose positions make q, in order."""
+        """The joints whose positions q holds, in its order."""
         kept = set(self.embedding.q_index.tolist())
         return [joint for joint, link in self._moving.items() if int(self.tree.q_start[link]) in kept]
 
     @property
     def independent_joints(self) -> list[str]:
-        """The joints whose velocities, or parts of them, make v, in order."""
+        """The joints whose velocities v holds, whole or in part, in its order."""
         return list(dict.fromkeys(self.tree.joint_of(int(entry)) for entry in self.embedding.v_index))
 
     @property
     def frame_names(self) -> list[str]:
-        """Named frames and contact points, body by body."""
+        """The named frames and contact points, body by body."""
         return [name for body in self.bodies.values() for name in (*body.frames, *body.contacts)]
 
     @property
     def _moving(self) -> dict[str, int]:
-        """The link of each joint that moves, in the order in which joints are described."""
-        return {joint.name: self.tree.number[joint.name] for joint in self.joints if joint.name in self.tree.number}
+        """The link of each moving joint, in the order of description."""
+        links = self.tree.links_of(self.joint_names)
+        return {self.tree.links[link].joint: link for link in links}
 
     @property
     def actuator_names(self) -> list[str]:
-        """All actuators, in the order in which `Simulation.step(motors=...)` takes their controls."""
+        """All actuators, in the order in which `Simulation.step(motors=...)` takes controls."""
         return [actuator.name for actuator in self.actuators]
 
     def q_slice(self, joint: str) -> slice:
-        """Where the position of a joint is in q."""
+        """The entries of q that are a joint's position."""
         entries = self.tree.positions(self._link(joint))
         return self._slice(joint, entries, self.embedding.q_index, "position")
 
     def v_slice(self, joint: str) -> slice:
-        """Where the velocity of an independent joint is in v; or that of its independent part."""
+        """The entries of v that are an independent joint's velocity, or the independent part of it."""
         entries = self.tree.velocities(self._link(joint))
         return self._slice(joint, entries, self.embedding.v_index, "velocity")
 
@@ -160,5 +161,5 @@ class RobotParts:
 
     @property
     def embedding(self) -> Embedding:
-        """How its coordinates determine the positions and velocities of all joints."""
+        """How q and v determine the positions and velocities of all joints."""
         return self.states.embedding

@@ -1,4 +1,4 @@
-"""Configurations and velocities of a robot, of all its joints by name, and what constrains them."""
+"""The states of a robot: closed configurations, positions and velocities of all joints by name, constraints."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.embedding.states import batch_of, held, shaped
+from coupler.model.embedding.states import held
 from coupler.model.errors import ModelError
-from coupler.model.numbers import numbers
+from coupler.model.numbers import batch_of, numbers, shaped
 from coupler.model.robot_parts import RobotParts
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.tolerances import GIVEN
@@ -24,15 +24,18 @@ class RobotStates(RobotParts):
     # Configurations
 
     def neutral(self) -> np.ndarray:
-        """A closed configuration away from singularities, with joints at or near their neutral positions."""
+        """A closed configuration, (nq,), with joints at or near their neutral positions, away from singularities."""
         if self.given is not None:
             return self._closed_anew(self.given.base.neutral())
         return self.states.neutral[self.embedding.q_index]
 
     def random_state(self, rng: np.random.Generator | int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """A closed configuration q and a velocity v, the same for the same seed or state of a generator.
+        """A random closed configuration q, (nq,), and velocity v, (nv,).
 
-        Positions stay away from singularities, and within joint limits wherever such a configuration can be found.
+        Positions stay away from singularities, and within joint limits where such a configuration can be found.
+
+        Args:
+            rng: a generator, or a seed; the same seed gives the same state.
         """
         try:
             rng = np.random.default_rng(rng)
@@ -46,18 +49,18 @@ class RobotStates(RobotParts):
         return self.states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
 
     def _closed_anew(self, q: np.ndarray, hold: Iterable[str] = ()) -> np.ndarray:
-        """A configuration that is closed for the numbers that it was built with, closed for those that are given."""
+        """A configuration that is closed for the numbers of the description, closed for the given parameters."""
         return q if all(self.embedding.explicit) else self.close(q, hold)
 
     def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
-        """The closed configuration nearest to q, of shape (..., nq), with quaternions of unit length.
+        """The closed configuration nearest to q, (..., nq), with quaternions of unit length.
 
         Args:
-            q: where to start.
-            hold: names of joints that stay where they are.
+            q: (..., nq), configurations that may be open.
+            hold: names of joints whose positions must not change.
 
         Raises:
-            ModelError: where no closed configuration is found, naming the loop.
+            ModelError: if no closed configuration is found, naming the loop.
         """
         hold = _names("hold", hold)
         p, weight = self.states.motion.normalize(self._positions(q)), np.ones(self.tree.nv)
@@ -66,9 +69,9 @@ class RobotStates(RobotParts):
         return self.states.closed(p, np.zeros_like(weight), weight, held(hold))[..., self.embedding.q_index]
 
     def integrate(self, q: Any, v: Any, dt: float = 1.0) -> np.ndarray:
-        """The closed configuration after moving from q with the constant velocity v for the time dt (s).
+        """The closed configuration after moving from q with the constant velocity v for the time dt, s.
 
-        Independent positions are integrated exactly; the others follow.
+        Independent positions are integrated exactly, and the others follow from them.
         """
         p, v = self._state(q, v)
         self.states.check_regular(p)
@@ -76,25 +79,26 @@ class RobotStates(RobotParts):
         return self.states.moved(p, w)[..., self.embedding.q_index]
 
     def difference(self, q0: Any, q1: Any) -> np.ndarray:
-        """The velocity that leads from q0 to q1 in a unit of time: integrate(q0, difference(q0, q1)) is q1."""
+        """The velocity that leads from q0 to q1 within 1 s: integrate(q0, difference(q0, q1)) is q1."""
         p0, p1 = self._positions(q0), self._positions(q1)
         batch_of({"q0": p0, "q1": p1})
         return self.states.motion.difference(p0, p1)[..., self.embedding.v_index]
 
     def check(self, q: Any) -> None:
-        """Refuses a configuration at which a loop is open, or at which the independent velocities are singular.
+        """Checks that all loops are closed at q, and that v determines the velocities of all joints there.
 
         Raises:
-            ModelError: naming the loop and, of a batch, the state; for a singular one, what to choose instead.
+            ModelError: naming the loop and, in a batch, the state; at a singularity, which joints to make independent
+                instead.
         """
         self.check_closed(q)
         self.states.check_regular(self._positions(q))
 
     def check_closed(self, q: Any) -> None:
-        """Refuses a configuration at which a loop is open, or a quaternion not of unit length.
+        """Checks that all loops are closed at q and all quaternions of unit length.
 
         Raises:
-            ModelError: naming the loop or joint and, of a batch, the state.
+            ModelError: naming the loop or joint and, in a batch, the state.
         """
         p = self._positions(q)
         self.states.check_quaternions(p, GIVEN)
@@ -113,13 +117,15 @@ class RobotStates(RobotParts):
         return self._by_joint(self.embedding.velocities(p, v), self.tree.velocities)
 
     def pack_q(self, positions: Mapping[str, Any]) -> np.ndarray:
-        """The closed configuration in which joints have the given positions.
+        """The closed configuration q, (..., nq), in which joints have the given positions.
 
-        Dependent joints may be left out, and what is left out starts at neutral. Joints of a loop that are given stay
-        where they are, unless all of them are given and leave it open: then the nearest closed configuration is taken.
+        Joints that are left out start at neutral, and move as far as loops require. Given joints of a loop keep their
+        positions, unless all joints of the loop are given and leave it open: then the result is the nearest closed
+        configuration.
 
         Args:
-            positions: by joint: a number, or a vector where it has several; with leading dimensions for a batch.
+            positions: by joint name, a number, or a vector where the joint has several entries; leading dimensions make
+                a batch.
         """
         number = {joint: self._link(joint) for joint in _names("positions", positions)}
         if self.given is not None:
@@ -127,11 +133,11 @@ class RobotStates(RobotParts):
         return self.states.packed(positions, number)[..., self.embedding.q_index]
 
     def pack_v(self, velocities: Mapping[str, Any], q: Any = None) -> np.ndarray:
-        """The velocity v in which independent joints have the given velocities, and the others none.
+        """The velocity v, (..., nv), in which independent joints have the given velocities and all others are zero.
 
         Args:
-            velocities: by joint. Dependent joints may be given beside all independent ones of their cluster.
-            q: the configuration, if dependent velocities are to be checked against the independent ones.
+            velocities: by joint name. A dependent joint may be given along with all independent ones of its cluster.
+            q: (..., nq), the configuration at which to check given dependent velocities against the independent ones.
         """
         number = {joint: self._link(joint) for joint in _names("velocities", velocities)}
         given = {joint: shaped(joint, x, self.tree.links[number[joint]].kind.nv) for joint, x in velocities.items()}
@@ -168,7 +174,7 @@ class RobotStates(RobotParts):
         return self.embedding.explicit_constraint(p, v)
 
     def implicit_constraint(self, q: Any, v: Any = None) -> tuple[np.ndarray, np.ndarray]:
-        """K and k with K w = 0 and K ẇ = k, for the velocities w of all joints; no row follows from others.
+        """K and k with K w = 0 and K ẇ = k, for the velocities w of all joints, without redundant rows. [001, §II-B]
 
         Returns:
             K of shape (..., rows, nw) and k of shape (..., rows), in the order of `tree.links`.
@@ -190,7 +196,7 @@ class RobotStates(RobotParts):
         return ClusterJoint(self.cluster_tree, self.embedding, p, cluster).subspaces()
 
     def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
-        """How far each loop and coupling is from closed: its largest residual, in m or rad."""
+        """By name, how far each loop and coupling is from closed: its largest residual, (...), m or rad."""
         closure = self.embedding.closure
         p = self._positions(q)
         if not closure.loops:
@@ -203,7 +209,7 @@ class RobotStates(RobotParts):
     # Input
 
     def _positions(self, q: Any) -> np.ndarray:
-        """The positions of all joints, where solutions give them."""
+        """Positions of all joints, with those that a γ determines filled in."""
         q = numbers("q", q, (self.nq,), batch=True)
         if self.given is not None and self.embedding.closure.loops:
             q = np.broadcast_to(q, (*batch_of({"q": q, "parameters": self.given.packed}), self.nq))
@@ -220,7 +226,7 @@ class RobotStates(RobotParts):
 
 
 def _names(what: str, given: Any) -> list[str]:
-    """Names that a user gave as a list, or as the keys of a mapping."""
+    """Names of joints, from a list (for "hold") or from the keys of a mapping."""
     if isinstance(given, str) or not isinstance(given, Iterable) or (what != "hold" and not isinstance(given, Mapping)):
         raise ModelError(f"{what} must go by names of joints, got {given!r}")
     return list(given)

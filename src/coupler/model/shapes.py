@@ -1,4 +1,4 @@
-"""Shapes: what bodies look like, and what they touch with."""
+"""Shapes: what bodies are drawn with, and what they touch with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FLAT = 1e-9  # of its size: a hull that is thinner has no volume
 
 
 class Geometry:
-    """The form of a shape, without a place; its frame is at its centre."""
+    """The geometry of a shape, without its place; its frame is at its centre."""
 
     def __post_init__(self) -> None:
         for field in fields(self):  # type: ignore[arg-type]
@@ -32,14 +32,14 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class Sphere(Geometry):
-    """A ball with its radius, m."""
+    """A ball, given by its radius, m."""
 
     radius: float
 
 
 @dataclass(frozen=True, eq=False)
 class Capsule(Geometry):
-    """A cylinder along z with half balls at both ends.
+    """A cylinder along z with a half ball at each end.
 
     Attributes:
         radius: m.
@@ -52,7 +52,7 @@ class Capsule(Geometry):
 
 @dataclass(frozen=True, eq=False)
 class Cylinder(Geometry):
-    """A cylinder along z, with its radius and length, m."""
+    """A cylinder along z, given by its radius and length, m."""
 
     radius: float
     length: float
@@ -60,29 +60,29 @@ class Cylinder(Geometry):
 
 @dataclass(frozen=True, eq=False)
 class Box(Geometry):
-    """A box with the lengths of its sides, m."""
+    """A box, given by the lengths of its sides along x, y and z, m."""
 
     size: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Ellipsoid(Geometry):
-    """An ellipsoid with its radii, m."""
+    """An ellipsoid, given by its radii along x, y and z, m."""
 
     radii: Any
 
 
 @dataclass(frozen=True, eq=False)
 class Plane(Geometry):
-    """Everything below z = 0 of its frame."""
+    """The half space below z = 0 of its frame."""
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh(Geometry):
-    """A surface from a file.
+    """A surface that is read from a file.
 
     Attributes:
-        path: of the file, which need not exist until it is used.
+        path: the file, which need not exist until the mesh is used.
         scale: factors along x, y and z.
     """
 
@@ -101,7 +101,7 @@ class Hull(Geometry):
     """The convex hull of points.
 
     Attributes:
-        vertices: n × 3, m, which span a volume. Those inside the hull do no harm, but each costs.
+        vertices: n × 3, m, which must span a volume. Points inside the hull are harmless but cost time.
     """
 
     vertices: Any
@@ -120,20 +120,21 @@ class Shape:
     """A geometry on a body.
 
     Attributes:
-        name: may be empty.
-        body: the name of its body; "ground" is one.
-        geometry: its form.
+        name: its name, which may be empty.
+        body: the name of its body, or "ground".
+        geometry: its geometry.
         at: transform from the body's frame to the geometry's.
         visible: whether it is drawn.
-        group: bits of the groups that it touches as; none, if it touches nothing.
-        meets: bits of the groups that it touches. Two shapes touch if a bit of the one's group is among those that the
-            other meets.
-        friction: the coefficient of sliding friction; None where the file says nothing.
-        restitution: how fast contacts come back over how fast they came, 0 to 1; None if a simulation decides.
-        colour: red, green, blue and opacity from 0 to 1; None where the file says nothing.
-        priority: the friction of two shapes is that of the one with the higher priority; of equal ones, the larger.
-        torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
-        rolling: the same against turning about the tangents.
+        group: bits of the groups that it belongs to.
+        meets: bits of the groups that it touches. Two shapes can touch if a bit of one's group is among the bits that
+            the other meets.
+        friction: coefficient of sliding friction; None if unknown: the other shape's counts then.
+        restitution: rebound velocity over impact velocity, 0 to 1; None leaves it to the simulation.
+        colour: red, green, blue and opacity, from 0 to 1 each; None if unknown.
+        priority: of two shapes, the one with the higher priority determines the friction of their contacts; of equal
+            ones, the one with the larger friction.
+        torsion: torsional friction: the largest moment about the normal over the normal force, m; None for none.
+        rolling: rolling friction: the same about the tangents.
     """
 
     name: str
@@ -167,19 +168,19 @@ class Shape:
 
     @property
     def touches(self) -> bool:
-        """Whether there is anything that it may touch."""
+        """Whether it can touch anything."""
         return bool(self.group or self.meets)
 
 
 @dataclass(frozen=True)
 class ContactPair:
-    """Two shapes that may touch whatever their groups, their joints and exclusions say, with a friction of their own.
+    """Two shapes that may touch whatever their groups, joints and exclusions are, with a friction of their own.
 
     Attributes:
         first, second: names of the shapes.
         friction: the coefficient of sliding friction.
-        torsion: of friction against spin about the normal, the largest moment over the normal force, m; None for none.
-        rolling: the same against turning about the tangents.
+        torsion: torsional friction: the largest moment about the normal over the normal force, m; None for none.
+        rolling: rolling friction: the same about the tangents.
     """
 
     first: str
@@ -190,7 +191,7 @@ class ContactPair:
 
     @property
     def name(self) -> str:
-        """Both of its shapes."""
+        """The names of both shapes."""
         return f"{self.first} on {self.second}"
 
     def __post_init__(self) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coupler.model.actuator_limits import limits_left_open
-from coupler.model.wording import counted
+from coupler.model.wording import counted, some
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
@@ -17,7 +17,32 @@ _LISTED = 12  # names on a line
 
 
 def robot_text(robot: Robot) -> str:
-    """What `print` shows: a line of counts, the cluster tree, remarks and warnings.
+    """What `print` shows: the lines of the tree, what drives the robot, notes and warnings."""
+    drive = [f"driven by {_actuators(robot)}"] if robot.actuators else []
+    notes, warnings = (f"note: {note}" for note in notes_of(robot)), (f"warning: {text}" for text in robot.warnings)
+    return "\n".join([*tree_lines(robot), *drive, *notes, *warnings])
+
+
+def notes_of(robot: Robot) -> list[str]:
+    """Remarks about the robot, its idle freedoms, and limits of actuators that are left open."""
+    idle = idle_text(robot)
+    freedoms = [f"{idle}: {'an idle freedom' if len(robot.idle) == 1 else 'idle freedoms'}"] if idle else []
+    return [*robot.remarks, *freedoms, *limits_left_open(robot)]
+
+
+def idle_text(robot: Robot) -> str:
+    """Which bodies can move alone, by idle freedoms, and at which joints; empty if none can."""
+    links = robot.tree.links
+    bodies = [" with ".join(repr(links[link].name) for link in freedom.links) for freedom in robot.idle]
+    joints = [repr(links[freedom.joint].joint) for freedom in robot.idle]
+    if len(bodies) == 1:
+        return f"body {bodies[0]} can move alone, at joint {joints[0]}"
+    places = [f"{body} at joint {joint}" for body, joint in zip(bodies, joints, strict=True)]
+    return f"{len(places)} bodies can move alone: {some(places)}" if places else ""
+
+
+def tree_lines(robot: Robot) -> list[str]:
+    """A line of counts, and a line for each cluster of the tree.
 
     Each cluster has its bodies, what constrains them, and its freedoms: how many of how many joint velocities, and
     which joints they belong to.
@@ -42,10 +67,7 @@ def robot_text(robot: Robot) -> str:
         waiting += [(child, indent + ("   " if last else "│  ")) for child in reversed(children.get(k, []))]
     if len(lines) <= len(clusters):
         lines.append(f"... and {counted(len(clusters) + 1 - len(lines), 'more cluster')}")
-    if robot.actuators:
-        lines.append(f"driven by {_actuators(robot)}")
-    lines += [f"note: {remark}" for remark in (*robot.remarks, *_idle(robot), *limits_left_open(robot))]
-    return "\n".join([*lines, *(f"warning: {warning}" for warning in robot.warnings)])
+    return lines
 
 
 def _cluster(robot: Robot, k: int) -> str:
@@ -86,15 +108,6 @@ def _actuators(robot: Robot) -> str:
         names = [actuator.name for actuator in robot.actuators if actuator.kind == kind]
         parts += [f"{counted(len(names), one, many)}: {_shortened(names)}"] if names else []
     return "; ".join(parts)
-
-
-def _idle(robot: Robot) -> list[str]:
-    remarks = []
-    for freedom in robot.idle:
-        bodies = " with ".join(repr(robot.tree.links[link].name) for link in freedom.links)
-        joint = robot.tree.links[freedom.joint].joint
-        remarks.append(f"{bodies} can move alone, at joint {joint!r}: an idle freedom")
-    return remarks
 
 
 def _shortened(names: list[str]) -> str:

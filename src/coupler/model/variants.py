@@ -24,9 +24,11 @@ from coupler.model.embedding.coordinates import Embedding
 from coupler.model.embedding.solutions import Solution
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
+from coupler.model.links import gathered
 from coupler.model.loops import Coupling
-from coupler.model.parameters import LENGTHS, OF_BODIES, OF_JOINTS, OF_PAIRS, OF_SERVOS, OF_SHAPES, OF_SPRINGS, Layout
-from coupler.model.tree import Link, Tree, gathered
+from coupler.model.parameter_layout import Layout
+from coupler.model.parameters import LENGTHS, OF_BODIES, OF_JOINTS, OF_PAIRS, OF_SERVOS, OF_SHAPES, OF_SPRINGS
+from coupler.model.tree import Link, Tree
 from coupler.model.wording import listed
 from coupler.rotation import matrix_from_quaternion, quaternion_exp
 from coupler.spatial import Transform
@@ -137,7 +139,7 @@ class _Variant:
             for loop in old.closure.loops
         ]
         solutions = [self._solution(solution, couplings) for solution in old.solutions]
-        order = [tree.number[joint.name] for joint in self.base.joints if joint.name in tree.number]
+        order = tree.links_of(self.base.joint_names)
         embedding = Embedding(Closure(tree, loops), old.choices, old.explicit, solutions, order)
         return States(embedding, self.base.states.neutral)
 

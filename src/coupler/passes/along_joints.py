@@ -1,8 +1,8 @@
 """Products with the motion subspaces S of a cluster's bodies: forces on its joints, and motions by them.
 
-S of a body has a column for each freedom of the cluster. In a large cluster, forces go from body to body towards those
-that carry them, and motions the other way: products with each joint's own subspace and with G, which all bodies share,
-are a fraction of those with every S.
+S of a body has a column for each freedom of the cluster. In a large cluster, forces are therefore summed from body to
+body towards the output bodies, and motions outward from them, and multiplied by each joint's own subspace and by G of
+the cluster. That takes a fraction of the products with S of every body.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from coupler.passes.records import Array
 
 
 def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start: Array | None = None) -> Array:
-    """Σ Sᵀ f: what forces on bodies, or their columns, do to a cluster's independent joints.
+    """Σ Sᵀ f: forces at a cluster's independent joints, from forces on its bodies.
 
     Args:
         cluster: the cluster.
-        forces: by body; others have none.
-        start: what the sum begins with; nothing if not given.
+        forces: vectors of 6, or matrices of 6 rows, by body; the force on all other bodies is zero.
+        start: a term to begin the sum with.
     """
     if not cluster.shape.is_large or not forces:
         return sum((body.S.T @ force for body, force in forces.items()), 0 if start is None else start)
@@ -41,19 +41,22 @@ def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start
 
 
 def across_joints(body: Body[Any], y: Array) -> Array:
-    """S y: the motion of a body against its output body, by motions y of the cluster's independent joints."""
+    """S y: the motion of a body relative to its output body, for motions y of the cluster's independent joints."""
     cluster = body.cluster
     if not cluster.shape.is_large:
         return body.S @ y
-    known = cluster.motions.setdefault(y.tobytes(), (y, {}))[1]  # y is kept: its nodes are named by where they are
-    if body.number not in known:
-        own = body.subspace @ (cluster.G[body.entries] @ y)
-        known[body.number] = own if body.parent is None else own + body.X @ across_joints(body.parent, y)
-    return known[body.number]
+    # The key has the addresses of y's nodes, so y is stored with the motions: its nodes stay alive.
+    motions = cluster.motions.setdefault(y.tobytes(), (y, {}))[1]
+    if body.number not in motions:
+        across_joint = body.subspace @ (cluster.G[body.entries] @ y)
+        if body.parent is not None:
+            across_joint = across_joint + body.X @ across_joints(body.parent, y)
+        motions[body.number] = across_joint
+    return motions[body.number]
 
 
 def armature_force(cluster: Visit[Any, Any], y: Array) -> Array:
-    """Gᵀ A G y: what armatures of a cluster's joints need for accelerations y of its independent ones."""
+    """Gᵀ A G y: the forces that the armatures of a cluster's joints need for accelerations y of independent joints."""
     if not cluster.shape.is_large:
         return cluster.armature @ y
     return cluster.G.T @ (cluster.armatures * (cluster.G @ y))

@@ -1,4 +1,4 @@
-"""The bodies of a cluster, and those outside that carry it, in the notation of the papers; see cluster.py."""
+"""The bodies of a cluster and its output bodies, in the notation of the papers; see cluster.py."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ B_co = TypeVar("B_co", bound=Record, covariant=True)  # what bodies remember
 
 
 class Model(Record):
-    """The constants of a body: where its joint is placed, its inertia, and the passive properties of its joint."""
+    """The constants of a body: the placement of its joint, its inertia, and its joint's springs and armature."""
 
     E, r = provided(), provided()
     m, h, I = provided(), provided(), provided()  # noqa: E741
@@ -26,22 +26,21 @@ class Model(Record):
 
 
 class Moving(Record):
-    """What algorithms may remember of a body's motion and of the forces on it, by these names."""
+    """The names under which algorithms store a body's motion and the forces on it."""
 
     v, a = provided(), provided()  # velocity and acceleration
     E, r = provided(), provided()  # pose: the transform from the world
     load = provided()  # force from outside, along the world's axes about its origin
-    IA, pA = provided(), provided()  # articulated inertia and bias force, of what it carries
+    IA, pA = provided(), provided()  # articulated inertia and bias force of what the body carries
 
 
 class Output(Generic[B_co]):
-    """A body outside of the cluster that carries bodies of it; the ground rests.
+    """An output body of a cluster: a body of another cluster, or the ground, that carries bodies of it. [001, §IV-B]
 
     Attributes:
-        number: among the output bodies of its cluster.
+        number: its number among the output bodies of the cluster.
         grounded: whether it is the ground.
-        bodies: the bodies of the cluster that hang on it.
-        memory: what it remembers.
+        memory: its record.
     """
 
     def __init__(self, cluster: Visit[B_co, Any], number: int) -> None:
@@ -53,24 +52,26 @@ class Output(Generic[B_co]):
 
     @property
     def bodies(self) -> list[Body[B_co]]:
+        """The bodies of the cluster that hang on it."""
         return [body for body in self._cluster.bodies if body.output is self]
 
     @property
     def v(self) -> Array:
+        """Its velocity; zero for the ground."""
         return np.zeros(6) if self.grounded else self._motion.v
 
     @property
     def pose(self) -> Transform:
-        """From the world."""
+        """The transform from the world."""
         return Transform.identity() if self.grounded else Transform(self._motion.E, self._motion.r)
 
     @property
     def a(self) -> Array:
-        """Its acceleration, to which gravity is added: the ground falls upwards. [001, §VI-A]"""
+        """Its acceleration, with gravity included by accelerating the ground upward: a₀ = −a_g. [001, §VI-A]"""
         return np.concatenate([np.zeros(3), -self._cluster.gravity]) if self.grounded else self._motion.a
 
     def collect(self, **values: Array) -> None:
-        """Adds to what the clusters on it leave for it in its memory, which the first of them begins."""
+        """Adds to collected fields of its memory; the first cluster on the way inward sets them instead."""
         for name, value in values.items():
             setattr(self.memory, name, value if self._begins else getattr(self.memory, name) + value)
 
@@ -80,19 +81,19 @@ class Body(Generic[B_co]):
 
     Attributes:
         cluster: the cluster.
-        number: of the body in it.
-        kind: of its joint.
+        number: its number in the cluster.
+        kind: the kind of its joint.
         carries: whether other clusters hang on it.
         remembers: whether it has memory.
-        output: the body outside of the cluster that carries it.
-        memory: what it remembers.
+        output: its output body.
+        memory: its record.
         model: its constants.
     """
 
     def __init__(self, cluster: Visit[B_co, Any], number: int) -> None:
         self.cluster, self.number, self.kind = cluster, number, cluster.shape.kinds[number]
         self.carries = cluster.shape.carries[number]
-        self.remembers = self.carries or cluster.context.everybody
+        self.remembers = self.carries or cluster.context.leaf_bodies
         self.output = cluster.outputs[cluster.shape.outputs[number]]
         view = cluster.views.bodies[number]
         self.memory: B_co = cluster.context.body(view)
@@ -100,7 +101,7 @@ class Body(Generic[B_co]):
 
     @property
     def parent(self) -> Body[B_co] | None:
-        """The body of the same cluster that carries it."""
+        """The body of the same cluster that carries it, if any."""
         number = self.cluster.shape.parents[self.number]
         return None if number is None else self.cluster.bodies[number]
 
@@ -110,70 +111,70 @@ class Body(Generic[B_co]):
 
     @cached_property
     def X(self) -> Transform:
-        """From its parent body, in the cluster or outside."""
+        """ⁱX_λ: the transform from its parent body, in the cluster or outside."""
         return reduce(lambda X, before: X @ before, self._steps)
 
     @cached_property
     def _steps(self) -> list[Transform]:
-        """Its joint, if its angle matters, and where that is placed."""
+        """The factors of X: that of its joint, unless its angle does not matter, and that of the joint's placement."""
         placement = Transform(self.model.E, self.model.r)
         steady = self.cluster.shape.steady[self.number]
         return [placement] if steady else [self.kind.placed(self.cluster.kept[self.number]), placement]
 
     @cached_property
     def Xo(self) -> Transform:
-        """From its output body."""
+        """The transform from its output body. [001, eq. 17]"""
         return self.X if self.parent is None else self.X @ self.parent.Xo
 
     def seen_by_parent(self, inertia: Any) -> Any:
-        """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its parent body.
+        """Xᵀ I X: an inertia of this body, rigid or a matrix, seen from its parent body.
 
-        To turn about one axis and then about another is cheaper than to turn about both.
+        Two rotations, each about a coordinate axis, are cheaper one after the other than as one.
         """
         for X in self._steps if all(X.axis for X in self._steps) else [self.X]:
             inertia = inertia.seen_from(X) if isinstance(inertia, RigidInertia) else X.transform_inertia(inertia)
         return inertia
 
     def seen_by_output(self, inertia: Any) -> Any:
-        """Xᵀ I X: an inertia of it, rigid or as a matrix, seen from its output body."""
+        """Xᵀ I X: an inertia of this body, rigid or a matrix, seen from its output body."""
         if self.parent is None:
             return self.seen_by_parent(inertia)
         return inertia.seen_from(self.Xo) if isinstance(inertia, RigidInertia) else self.Xo.transform_inertia(inertia)
 
     @cached_property
     def pose(self) -> Transform:
-        """From the world."""
+        """The transform from the world."""
         return self.Xo @ self.output.pose
 
     @cached_property
     def subspace(self) -> Array:
-        """Sᵢ of its own joint, 6 × nv."""
+        """Sᵢ: the motion subspace of its own joint, 6 × nv."""
         return self.kind.subspace(self.cluster.q[self.number])
 
     @property
     def entries(self) -> slice:
-        """Where its joint's velocity is among those of the cluster."""
+        """Where its joint's velocity is among those of the cluster's joints."""
         return slice(*self.cluster.shape.starts[self.number : self.number + 2].tolist())
 
     @cached_property
     def w(self) -> Array:
-        """Its joint's velocity."""
+        """q̇ᵢ: the velocity of its joint."""
         return self.cluster.w[self.entries]
 
     @cached_property
     def S(self) -> Array:
-        """Its rows of the cluster's motion subspace: its motion against its output body by unit of v. [001, eq. 24]"""
-        own = self.subspace @ self.cluster.G[self.entries]
-        return own if self.parent is None else own + self.X @ self.parent.S
+        """Its rows of the cluster's motion subspace: S ẏ is its velocity relative to its output body. [001, eq. 24]"""
+        across_joint = self.subspace @ self.cluster.G[self.entries]
+        return across_joint if self.parent is None else across_joint + self.X @ self.parent.S
 
     @cached_property
     def joint_velocity(self) -> Array:
-        """Sᵢ q̇ᵢ, across its own joint."""
+        """Sᵢ q̇ᵢ: the velocity across its own joint."""
         return self.subspace @ self.w
 
     @cached_property
     def v(self) -> Array:
-        """Its velocity; a body that carries others has it in its memory after the first pass."""
+        """Its velocity. A body that carries others loads it from memory after the first pass. [001, eq. 33]"""
         if self.carries and self.cluster.known_velocities:
             return self._motion.v
         carrier_v = self.output.v if self.parent is None else self.parent.v
@@ -181,31 +182,34 @@ class Body(Generic[B_co]):
 
     @cached_property
     def c(self) -> Array:
-        """Its acceleration against its output body for constant v: Ṡ ẏ, with g of the loops. [001, eq. 25, 26]"""
+        """c = Ṡ ẏ: its acceleration relative to its output body for ÿ = 0. [001, eq. 25, 26]
+
+        Per joint, as docs/papers.md derives for Algorithm 1, lines 18 and 19: vᵢ × Sᵢ q̇ᵢ + d/dt(Sᵢ) q̇ᵢ + Sᵢ gᵢ.
+        """
         rate = self.kind.subspace_rate(self.cluster.q[self.number], self.w) @ self.w
-        own = cross_motion(self.v, self.joint_velocity) + rate + self.subspace @ self.cluster.g[self.entries]
-        return own if self.parent is None else own + self.X @ self.parent.c
+        across_joint = cross_motion(self.v, self.joint_velocity) + rate + self.subspace @ self.cluster.g[self.entries]
+        return across_joint if self.parent is None else across_joint + self.X @ self.parent.c
 
     @cached_property
     def p(self) -> Array:
-        """v ×* I v, less what acts on it from outside."""
+        """v ×* I v, less the forces on it from outside. [001, Algorithm 1, line 21]"""
         force = cross_force(self.v, self.inertia @ self.v)
         return force - self.applied
 
     @cached_property
     def IA(self) -> Array:
-        """Its articulated inertia: its own, and what the clusters on it have left. [001, eq. 55]"""
-        own = self.inertia.matrix()
-        return own + self._motion.IA if self.carries else own
+        """Its articulated inertia, 6 × 6: I + Σ Xᵀ Iᵃ X over the clusters on it. [001, eq. 55]"""
+        rigid = self.inertia.matrix()
+        return rigid + self._motion.IA if self.carries else rigid
 
     @cached_property
     def pA(self) -> Array:
-        """Its articulated bias force."""
+        """Its articulated bias force: p + Σ Xᵀ pᵃ over the clusters on it. [001, eq. 55]"""
         return self.p + self._motion.pA if self.carries else self.p
 
     @cached_property
     def applied(self) -> Array:
-        """Forces on it from outside, in its own frame."""
+        """The force on it from outside, in its own frame."""
         if not self.cluster.context.loaded:
             return np.zeros(6)
         return Transform(self._motion.E, self._motion.r).inverse_force(self._motion.load)

@@ -1,4 +1,4 @@
-"""From every cluster to the ground: what couples a cluster with those that carry it, pair by pair."""
+"""From every cluster to the ground: the blocks of a symmetric matrix for each cluster and those that carry it."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from coupler.passes.windows import ClusterWindows
 
 
 class ClimbingBody(Record):
-    """What a body remembers: its subspace, and the momenta of a cluster that it carries as an output body."""
+    """What a body remembers: its subspace, and as an output body the momenta of a cluster that it carries."""
 
-    S = provided()  # 6 × freedoms of its own cluster
-    F = provided()  # 6 × freedoms of the cluster that it carries
+    S = provided()  # 6 × freedoms of the body's cluster
+    F = provided()  # 6 × freedoms of the carried cluster
 
 
 class ClimbingCluster(ClusterRecord):
-    H = provided()  # its own block of the matrix
+    H = provided()  # the cluster's diagonal block
 
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """Ways of clusters to the ground, step by step: an array of each, with one entry a step.
+    """The paths of all clusters to the ground, as arrays with one entry for each step.
 
     Attributes:
-        carrier: the cluster that is passed.
-        carried: the cluster whose way it is.
-        link: its body that is passed.
-        momenta: the number of the F that is moved on.
+        carrier: the cluster that the step crosses.
+        carried: the cluster whose path it is.
+        link: the body of the carrier that the step crosses.
+        momenta: the number of the F that the step takes on.
         sum: the number of the F that it is added to afterwards, or −1.
-        pair: the number of the two clusters among pairs.
-        again: whether the two have met before, on another way.
+        pair: the number of (carrier, carried) among all pairs.
+        again: whether an earlier step had the same pair.
     """
 
     carrier: np.ndarray
@@ -53,40 +53,40 @@ class Steps:
 class CoupledClusters:
     """Which clusters are coupled in a symmetric matrix over independent velocities: each with those that carry it.
 
-    A chain of 1,500 links has a million such pairs: they are arrays, not lists.
+    A chain of 1,500 links has a million such pairs, so they are arrays and not lists.
 
     Attributes:
-        columns: for each cluster where its velocities are in v.
-        sizes: for each cluster how many these are.
+        columns: for each cluster the entries of v that are its velocities.
+        sizes: for each cluster the number of its velocities.
         momenta: for each F its cluster and the output body that it is seen from.
-        steps: ways of clusters to the ground.
-        pairs: clusters that are coupled, each pair once, (..., 2); first those of each cluster with itself.
+        steps: the paths of clusters to the ground.
+        pairs: coupled clusters, each pair once, (..., 2); those of each cluster with itself come first.
     """
 
     def __init__(self, robot: Robot) -> None:
         self._clusters = clusters = robot.cluster_tree.clusters
         self.columns = [velocities_of(robot, k) for k in range(len(clusters))]
         self.sizes = np.array([len(columns) for columns in self.columns])
-        self._output = {link: out for own in clusters for link, out in zip(own.bodies, own.outputs, strict=True)}
+        self._output = {link: output for c in clusters for link, output in zip(c.bodies, c.outputs, strict=True)}
         self.momenta = [(k, output) for k in range(1, len(clusters)) for output in sorted(set(clusters[k].outputs))]
         self._number = {key: i for i, key in enumerate(self.momenta)}
-        self._ways: dict[int, np.ndarray] = {0: np.empty(0, int)}
-        ways = [self._way(k) for k in range(1, len(clusters))]
-        link, momenta, total = (np.concatenate([own[i] for own in ways] or [np.empty(0, int)]) for i in range(3))
+        self._to_ground: dict[int, np.ndarray] = {0: np.empty(0, int)}
+        paths = [self._path(k) for k in range(1, len(clusters))]
+        link, momenta, total = (np.concatenate([path[i] for path in paths] or [np.empty(0, int)]) for i in range(3))
         cluster_of = robot.cluster_tree.cluster_of
-        carrier = np.array([cluster_of.get(own, 0) for own in range(len(robot.tree.links))])[link]
-        carried = np.repeat(np.arange(1, len(ways) + 1), [len(own[0]) for own in ways])
+        carrier = np.array([cluster_of.get(i, 0) for i in range(len(robot.tree.links))])[link]
+        carried = np.repeat(np.arange(1, len(paths) + 1), [len(path[0]) for path in paths])
         _, first, same = np.unique(carrier * len(clusters) + carried, return_index=True, return_inverse=True)
         order = np.argsort(first)
-        pair = len(ways) + np.argsort(order)[same]
+        pair = len(paths) + np.argsort(order)[same]
         again = first[same] != np.arange(len(same))
         self.steps = Steps(carrier, carried, link, momenta, total, pair, again)
-        met = np.stack([carrier, carried], axis=1)[first[order]]
-        self.pairs = np.concatenate([np.arange(1, len(clusters))[:, None].repeat(2, axis=1), met])
+        coupled = np.stack([carrier, carried], axis=1)[first[order]]
+        self.pairs = np.concatenate([np.arange(1, len(clusters))[:, None].repeat(2, axis=1), coupled])
 
     @property
     def starts(self) -> np.ndarray:
-        """Where the block of each pair starts in the matrix, and where the last one ends."""
+        """Where the block of each pair starts in the matrix's elements, and where the last one ends."""
         return np.concatenate([[0], np.cumsum(self.sizes[self.pairs].prod(axis=1))])
 
     @property
@@ -96,19 +96,19 @@ class CoupledClusters:
         sizes, starts = self.sizes, self.starts
         rows, columns = np.empty((2, starts[-1]), int)
         for m, n in {*zip(sizes[first].tolist(), sizes[second].tolist(), strict=True)}:
-            own = np.flatnonzero((sizes[first] == m) & (sizes[second] == n))
-            places = starts[own, None] + np.arange(m * n)
-            rows[places] = np.repeat(self._columns_of(first[own], m), n, axis=1)
-            columns[places] = np.tile(self._columns_of(second[own], n), m)
+            pairs = np.flatnonzero((sizes[first] == m) & (sizes[second] == n))
+            places = starts[pairs, None] + np.arange(m * n)
+            rows[places] = np.repeat(self._columns_of(first[pairs], m), n, axis=1)
+            columns[places] = np.tile(self._columns_of(second[pairs], n), m)
         return rows, columns
 
     def _columns_of(self, clusters: np.ndarray, size: int) -> np.ndarray:
-        """The columns of clusters that have so many."""
-        several, number = np.unique(clusters, return_inverse=True)
-        return np.array([self.columns[k] for k in several.tolist()], int).reshape(-1, size)[number]
+        """The columns of clusters that have so many each."""
+        distinct, number = np.unique(clusters, return_inverse=True)
+        return np.array([self.columns[k] for k in distinct.tolist()], int).reshape(-1, size)[number]
 
-    def _way(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The way of one cluster: bodies, the numbers of its F, and of those that these are added to."""
+    def _path(self, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The path of one cluster: bodies, the numbers of the F there, and of those that these are added to."""
         steps = list[tuple[int, int, int]]()
         active = {output: self._number[k, output] for output in sorted(set(self._clusters[k].outputs)) if output}
         while len(active) > 1:
@@ -119,7 +119,7 @@ class CoupledClusters:
                 above.setdefault(output, momenta)
             active = {output: momenta for output, momenta in above.items() if output}
         several = np.array(steps, int).reshape(-1, 3)
-        for link, momenta in active.items():  # one, the rule: there is nothing to add up
+        for link, momenta in active.items():  # at most one is left, as in most robots from the start: nothing to add up
             rest = self._links_to_ground(link)
             alone = np.stack([rest, np.full_like(rest, momenta), np.full_like(rest, -1)], axis=1)
             several = np.concatenate([several, alone])
@@ -127,23 +127,23 @@ class CoupledClusters:
         return link, momenta, total
 
     def _links_to_ground(self, link: int) -> np.ndarray:
-        """A body, the one that carries its cluster, and so on."""
+        """A body, its output body, and so on."""
         missing = list[int]()
-        while link not in self._ways:
+        while link not in self._to_ground:
             missing.append(link)
             link = self._output[link]
-        for own in reversed(missing):
-            self._ways[own] = np.concatenate([[own], self._ways[self._output[own]]])
-        return self._ways[missing[0] if missing else link]
+        for body in reversed(missing):
+            self._to_ground[body] = np.concatenate([[body], self._to_ground[self._output[body]]])
+        return self._to_ground[missing[0] if missing else link]
 
 
 class Climb:
-    """Rows and columns of a symmetric matrix over independent velocities, as far as it is not zero by structure.
+    """Computes a symmetric matrix over independent velocities, block by block, without structural zeros.
 
     In passes, memory has the fields of `ClimbingCluster` and `ClimbingBody`.
 
     Attributes:
-        matrix: the result, of which those elements are stored that are not zero by structure; see `CoupledClusters`.
+        matrix: the output with the elements that are not zero by structure; see `CoupledClusters`.
     """
 
     def __init__(self, sweep: Sweep[Any, Any]) -> None:
@@ -171,15 +171,15 @@ class Climb:
                 windows.outputs[j]["F"] = self._F.at(list(zip(clusters, outputs, strict=True)))
 
     def run(self, kernel: Callable[..., Any]) -> None:
-        """Runs a kernel over all pairs of clusters, each on its way to the ground.
+        """Runs a kernel over all steps, in the order in which clusters' paths lead to the ground.
 
         Args:
-            kernel: a function of the body in the carrying cluster and the momenta of the carried one. It moves these on
-                and gives what is added to the block of H.
+            kernel: a function of a body of the carrying cluster and of the momenta of the carried one. It takes these
+                one step on, and returns what is added to the block of H.
         """
         steps, sizes = self._coupled.steps, self._coupled.sizes
         traits = (sizes[steps.carrier], sizes[steps.carried], steps.again, steps.sum >= 0)
-        code = np.ravel_multi_index(traits, (sizes.max() + 1,) * 2 + (2, 2))  # a million rows are slow to compare
+        code = np.ravel_multi_index(traits, (sizes.max() + 1,) * 2 + (2, 2))  # one number, as np.unique is slow on rows
         _, first, order = np.unique(code, return_index=True, return_inverse=True)
         if not len(order):
             return
@@ -189,17 +189,17 @@ class Climb:
                 self._loop(kernel, np.flatnonzero(order == i), (rows, columns), bool(again), bool(merges))
 
     def _loop(
-        self, kernel: Callable[..., Any], own: np.ndarray, shape: tuple[int, int], again: bool, merges: bool
+        self, kernel: Callable[..., Any], chosen: np.ndarray, shape: tuple[int, int], again: bool, merges: bool
     ) -> None:
-        """The loop over steps, by their numbers, between clusters of so many freedoms."""
+        """Writes the loop over some steps, by their numbers, between clusters with the freedoms of `shape`."""
         steps, momenta = self._coupled.steps, np.array([self._F.starts[key] for key in self._coupled.momenta])
         places = np.zeros(max(self.sweep.links, default=0) + 1, int)
         places[self.sweep.links] = [self._S.starts[link] for link in self.sweep.links]
-        links, F = steps.link[own], (6, shape[1])
+        links, F = steps.link[chosen], (6, shape[1])
         body = self.sweep.bodies(links) | fields(S=self._S.buffer.at(places[links], (6, shape[0])))
-        momentum = fields(F=self._F.buffer.at(momenta[steps.momenta[own]], F))
-        block = fields(H=self.matrix.at(self._blocks[steps.pair[own]], shape))
-        sums = [fields(F=self._F.buffer.at(momenta[steps.sum[own]], F))] if merges else []
+        momentum = fields(F=self._F.buffer.at(momenta[steps.momenta[chosen]], F))
+        block = fields(H=self.matrix.at(self._blocks[steps.pair[chosen]], shape))
+        sums = [fields(F=self._F.buffer.at(momenta[steps.sum[chosen]], F))] if merges else []
 
         def climb(body: View, momentum: View, block: View, sums: list[View]) -> None:
             block.H = kernel(body, momentum) + (block.H if again else np.zeros(block.H.shape))
@@ -210,7 +210,7 @@ class Climb:
 
 
 def velocities_of(robot: Robot, cluster: int) -> np.ndarray:
-    """Where a cluster's independent velocities are in v, in the order of its links."""
+    """The entries of v that are a cluster's independent velocities, in the order of its links."""
     links = robot.cluster_tree.clusters[cluster].bodies
     places = robot.embedding.v_place[robot.tree.velocities_of(links)]
     return places[places >= 0]

@@ -1,4 +1,4 @@
-"""Clusters in which the same actuators act, and linear systems of each group of them."""
+"""Groups of clusters in which the same actuators act, and the linear system of each group."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from coupler.passes.records import numbered
 from coupler.passes.sweep import Sweep
 from coupler.passes.terms import actuators_by_cluster, cleared
 
-_DEPENDENT = 1e-9  # of a column: what is left of it beside others that it is made of
+_DEPENDENT = 1e-9  # relative length of a column's remainder, below which other columns span it
 
-Solution = Callable[..., tuple[Any, Any]]  # what a group answers, and what it misses
+Solution = Callable[..., tuple[Any, Any]]  # returns the answer of a group, and its residual
 
 
 class _Group(NamedTuple):
-    """A block of the Jacobian A, beside which it is zero: numbers of actuators, its rows, and entries of v."""
+    """A diagonal block of the Jacobian A: the numbers of its actuators (rows) and its entries of v (columns)."""
 
     actuators: list[int]
     entries: list[int]
 
 
 class ActuatedGroups:
-    """The groups of all clusters that actuators act in: a cluster by itself, unless an actuator acts in several.
+    """The groups of clusters that actuators act in. A group is one cluster, unless an actuator acts in several.
 
     Attributes:
-        A: the block of each group, row by row, one after the other; zeros at first.
+        A: the blocks of all groups one after the other, each row by row; zero at first.
     """
 
     def __init__(self, sweep: Sweep[Any, Any]) -> None:
@@ -43,7 +43,7 @@ class ActuatedGroups:
         self.A = cleared(sweep, sweep.scratch("blocks", size))
 
     def place(self, actuator: int, entry: int) -> int:
-        """Where in A the entry of an actuator and an independent velocity of its group is."""
+        """The place in A of the entry for an actuator and an independent velocity of its group."""
         return self._rows[actuator] + self._columns[entry]
 
     @property
@@ -52,76 +52,77 @@ class ActuatedGroups:
         return sorted(actuators_by_cluster(self._sweep.robot))
 
     def solve(self, solution: Solution, asked: str, elsewhere: str | None = None, **given: bool) -> None:
-        """Writes the steps to answers of all groups, which are the program's output.
+        """Writes the steps that solve the systems of all groups; their answers are the program's output.
 
-        What is asked for goes by actuators and the answers by entries of v, or the other way round. After the answers,
-        the output has three numbers: the largest entry of what is asked for, or 1, of answers, and of what they miss.
+        The right-hand side is a vector over actuators and the answer one over entries of v, or the other way round.
+        Three numbers follow the answers in the output: the largest entries of the right-hand side (at least 1), of the
+        answers, and of the residual.
 
         Args:
-            solution: gives the answer of a group, and what it misses, from its block A, the rows or columns of it that
-                span the others, as many as there are answers at most, and what is given, by name.
-            asked: the name of what is asked for.
-            elsewhere: the name of what entries of v answer that no actuator moves.
-            given: the program's inputs, and whether they go by actuators.
+            solution: computes the answer of a group and its residual. It takes the group's block A, the rows or columns
+                of A that span the others (at most as many as there are answers), and the group's parts of the inputs.
+            asked: the name of the input that is the right-hand side.
+            elsewhere: the name of the input that is the answer for entries of v that no actuator moves.
+            given: the program's inputs, each with whether it is a vector over actuators.
         """
         builder, counts = self._sweep.builder, (self._sweep.robot.nv, len(self._sweep.robot.actuators))
         vectors: dict[str, tuple[Vector, bool]] = {
-            name: (builder.input(name, counts[own]), own) for name, own in given.items()
+            name: (builder.input(name, counts[by_actuators]), by_actuators) for name, by_actuators in given.items()
         }
-        wanted, size = vectors[asked][0], counts[not given[asked]]
+        right_side, size = vectors[asked][0], counts[not given[asked]]
         result = self._sweep.result("answer", size + 3)
-        told = Part(result, size, 3)
-        self.write(solution, Part(result, 0, size), not given[asked], told, wanted, vectors)
+        largest = Part(result, size, 3)
+        self.write(solution, Part(result, 0, size), not given[asked], largest, right_side, vectors)
         idle = [entry for entry in range(counts[0]) if entry not in self._columns]
         if idle and elsewhere:
             builder.loop(_copy, row=fields(answer=result.at(idle), given=vectors[elsewhere][0].at(idle)))
         elif idle:
-            builder.loop(_miss, row=_tell(told, len(idle)) | fields(asked=wanted.at(idle)))
+            builder.loop(_miss, row=_largest(largest, len(idle)) | fields(asked=right_side.at(idle)))
 
     def write(
         self,
         solution: Solution,
         answer: Vector,
         by_actuators: bool,
-        told: Vector,
-        wanted: Vector,
+        largest: Vector,
+        right_side: Vector,
         vectors: Mapping[str, tuple[Vector, bool]],
     ) -> None:
-        """Writes the steps to answers of all groups.
+        """Writes the same steps into vectors that exist already.
 
         Args:
             solution: as for `solve`.
-            answer, by_actuators: where answers go, and whether by actuators.
-            told: gets the largest entry of what is asked for, or 1, of answers, and of what they miss.
-            wanted: what is asked for.
-            vectors: what is given, by name, and whether by actuators.
+            answer, by_actuators: the vector of answers, and whether it is one over actuators.
+            largest: gets the largest entries of the right-hand side (at least 1), of the answers and of the residual.
+            right_side: the right-hand side.
+            vectors: the inputs by name, each with whether it is a vector over actuators.
         """
         builder = self._sweep.builder
-        builder.loop(_begin, row=_tell(told, 1))
-        builder.loop(_ask, row=_tell(told, wanted.size) | fields(asked=wanted.at(range(wanted.size))))
-        for (shape, spanning), groups in self._alike(rows=by_actuators).items():
+        builder.loop(_begin, row=_largest(largest, 1))
+        builder.loop(_ask, row=_largest(largest, right_side.size) | fields(asked=right_side.at(range(right_side.size))))
+        for (shape, spanning), groups in self._by_shape(rows=by_actuators).items():
             window = fields(A=self.A.at([self._rows[group.actuators[0]] for group in groups], shape))
-            for name, (vector, own) in {**vectors, "answer": (answer, by_actuators)}.items():
-                places = np.array([group.actuators if own else group.entries for group in groups])
+            for name, (vector, over_actuators) in {**vectors, "answer": (answer, by_actuators)}.items():
+                places = np.array([group.actuators if over_actuators else group.entries for group in groups])
                 window |= fields(**{numbered(name, i): vector.at(column) for i, column in enumerate(places.T)})
-            sizes = {name: shape[0 if own else 1] for name, (_, own) in vectors.items()}
-            builder.loop(_solving(solution, spanning, sizes), row=window | _tell(told, len(groups)))
+            sizes = {name: shape[0 if over_actuators else 1] for name, (_, over_actuators) in vectors.items()}
+            builder.loop(_solving(solution, spanning, sizes), row=window | _largest(largest, len(groups)))
 
-    def _alike(self, rows: bool) -> dict[tuple[tuple[int, int], tuple[int, ...]], list[_Group]]:
-        """Groups by the shape of their blocks, and by the rows, or columns, that span the others."""
-        alike = dict[Any, list[_Group]]()
+    def _by_shape(self, rows: bool) -> dict[tuple[tuple[int, int], tuple[int, ...]], list[_Group]]:
+        """Groups by the shape of their blocks, and by the rows or columns that span the others."""
+        by_shape = dict[Any, list[_Group]]()
         for group, A in zip(self._groups, _blocks(self._sweep.robot, self._groups), strict=True):
-            alike.setdefault((A.shape, _spanning(A.T if rows else A)), []).append(group)
-        return alike
+            by_shape.setdefault((A.shape, _spanning(A.T if rows else A)), []).append(group)
+        return by_shape
 
 
 def separate_actuators(robot: Robot) -> list[list[int]]:
-    """The numbers of actuators, those together that move the same clusters."""
+    """The numbers of all actuators, grouped by the clusters that they move."""
     return [group.actuators for group in _groups_of(robot)]
 
 
 def have_full_rank(robot: Robot, clusters: set[int]) -> bool:
-    """Whether the block of each group with one of these clusters is of full rank, in some configuration."""
+    """Whether the block of every group with one of these clusters has full rank, in a random configuration."""
     groups = _groups_of(robot)
     for group, A in zip(groups, _blocks(robot, groups), strict=True):
         links = [robot.tree.link_of(int(robot.embedding.v_index[entry])) for entry in group.entries]
@@ -131,7 +132,7 @@ def have_full_rank(robot: Robot, clusters: set[int]) -> bool:
 
 
 def _blocks(robot: Robot, groups: Sequence[_Group]) -> list[np.ndarray]:
-    """The blocks of A in some configuration."""
+    """The blocks of A in a random configuration."""
     q, blocks = robot.states.random(np.random.default_rng(0)), []
     G = robot.embedding.explicit_constraint(q[None], np.zeros((1, robot.nv)))[0][0]
     for group in groups:
@@ -144,35 +145,36 @@ def _blocks(robot: Robot, groups: Sequence[_Group]) -> list[np.ndarray]:
 
 
 def _spanning(A: np.ndarray) -> tuple[int, ...]:
-    """Columns of which all others are made, the longest first, as far as rounding tells."""
-    left, chosen = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300), list[int]()
+    """Columns that span all others, by pivoted orthogonalisation: the longest remainder is chosen first."""
+    remainder, chosen = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300), list[int]()
     while len(chosen) < min(A.shape):
-        lengths = np.linalg.norm(left, axis=0)
+        lengths = np.linalg.norm(remainder, axis=0)
         if lengths.max() < _DEPENDENT:
             break
         chosen.append(int(lengths.argmax()))
-        along = left[:, chosen[-1]] / lengths.max()
-        left = left - np.outer(along, along @ left)
+        along = remainder[:, chosen[-1]] / lengths.max()
+        remainder = remainder - np.outer(along, along @ remainder)
     return tuple(chosen)
 
 
 def _groups_of(robot: Robot) -> list[_Group]:
-    group, members = dict[int, int](), actuators_by_cluster(robot)
-    for k, own in members.items():  # each cluster joins those with which it shares an actuator
-        shared = {group[other] for other in group if not {*own}.isdisjoint(members[other])}
-        group = {other: k if first in shared else first for other, first in group.items()} | {k: k}
+    group_of, actuators_of = dict[int, int](), actuators_by_cluster(robot)  # a group is named by one of its clusters
+    for k, actuators in actuators_of.items():  # each cluster joins those with which it shares an actuator
+        merged = {group_of[other] for other in group_of if not {*actuators}.isdisjoint(actuators_of[other])}
+        group_of = {other: k if group in merged else group for other, group in group_of.items()} | {k: k}
     clusters = [robot.cluster_tree.cluster_of[robot.tree.link_of(int(entry))] for entry in robot.embedding.v_index]
     return [
         _Group(
-            sorted({number for k, first in group.items() if first == own for number in members[k]}),
-            [entry for entry, k in enumerate(clusters) if group.get(k) == own],
+            sorted({number for k, name in group_of.items() if name == group for number in actuators_of[k]}),
+            [entry for entry, k in enumerate(clusters) if group_of.get(k) == group],
         )
-        for own in dict.fromkeys(group.values())
+        for group in dict.fromkeys(group_of.values())
     ]
 
 
-def _tell(told: Vector, rows: int) -> Any:
-    return fields(**{name: told.at([i] * rows) for i, name in enumerate(("largest", "answered", "missed"))})
+def _largest(largest: Vector, rows: int) -> Any:
+    """The three numbers that say how large everything is, for as many rows."""
+    return fields(**{name: largest.at([i] * rows) for i, name in enumerate(("largest", "answered", "missed"))})
 
 
 # Kernels

@@ -1,4 +1,4 @@
-"""Forces that act on bodies from outside, and springs and dampers between their points."""
+"""Forces on bodies from outside, and springs and dampers between points of bodies."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from coupler.spatial import Transform
 
 
 def add_loads(sweep: Sweep[Any, Any], external: bool) -> Buffer | None:
-    """Writes the steps that collect loads on all bodies, about the world's origin in the world's axes.
+    """Writes the steps that add up the loads on each body, along the world's axes about its origin.
 
     Args:
-        sweep: the program, for bodies that are loaded.
-        external: whether it has an input `f_ext`, 6 for each body of the robot.
+        sweep: the program; nothing is written unless it is `loaded`.
+        external: whether it gets an input `f_ext`, 6 for each body of the robot.
 
     Returns:
-        That input, if it has one, for `collect_loads`.
+        That input, if there is one, for `collect_loads`.
     """
+    if not sweep.loaded:
+        return None
     forces = sweep.builder.input("f_ext", 6 * len(sweep.robot.bodies)) if external else None
     collect_loads(sweep, forces)
     return forces
 
 
 def collect_loads(sweep: Sweep[Any, Any], forces: Buffer | None) -> None:
-    """The same where bodies are now, once more, with forces from outside that are known, or none."""
+    """Writes the same steps for the poses that bodies have now, with the forces of an existing input or none."""
     robot, builder, tree = sweep.robot, sweep.builder, sweep.robot.tree
     sweep.outward(locate, new_velocities=True)
     builder.loop(_unload, body=sweep.bodies(sweep.links))
@@ -52,7 +54,7 @@ def collect_loads(sweep: Sweep[Any, Any], forces: Buffer | None) -> None:
 
 
 def add_element_energy(sweep: Sweep[Any, Any], energy: Buffer) -> None:
-    """Writes the steps that add the energy of springs between points, for bodies that remember their poses."""
+    """Writes the steps that add the energy of springs between points; bodies must have stored their poses."""
     for element, ends in _elements(sweep):
 
         def store(
@@ -64,9 +66,9 @@ def add_element_energy(sweep: Sweep[Any, Any], energy: Buffer) -> None:
 
 
 def _elements(sweep: Sweep[Any, Any]) -> Iterator[tuple[PointElement, dict[str, Any]]]:
-    """Springs and dampers with their points on links, and the memory of their ends: that of the ground is none.
+    """Springs and dampers with their points in the frames of links, and windows for a kernel over one of them.
 
-    Numbers of theirs that depend on parameters are there, too, in a table.
+    These are the memory of its two ends, which the ground does not have, and its numbers that depend on parameters.
     """
     place = sweep.robot.tree.place
     for element in sweep.robot.elements:
@@ -86,7 +88,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _given(element: PointElement, model: View) -> PointElement:
-    """A spring with the numbers that a program is given."""
+    """The element, with numbers that depend on parameters taken from the table."""
     varied = [x for x, value in element.numbers().items() if not _is_known(value)]
     return element.with_numbers(**{x: getattr(model, x) for x in varied})
 
@@ -97,7 +99,7 @@ def _on_link(place: Transform, point: np.ndarray) -> np.ndarray:
 
 
 def locate(cluster: Visit[Any, Any]) -> None:
-    """Poses in the world, and velocities."""
+    """Stores poses in the world, and velocities."""
     cluster.remember()
     for body, view in zip(cluster.bodies, cluster.views.bodies, strict=True):
         memory = Moving(view)

@@ -1,4 +1,4 @@
-"""Loops of a cluster: γ, or φ, K and k from the poses of its bodies, and how dependent velocities follow from them."""
+"""The loops of a cluster: γ, or φ, K and k from the poses of its bodies, and the rows of G and g that follow."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ if TYPE_CHECKING:
 
 
 class SolvedLoops:
-    """γ of a cluster whose couplings are solved, and what of G and g it gives to dependent velocities."""
+    """γ of a cluster whose constraints have solutions, and the rows of G and g for dependent velocities."""
 
     def __init__(self, cluster: Visit[Any, Any], solutions: Sequence[Solution], constants: Sequence[Any]) -> None:
         """Args: a cluster, solutions between its bodies by their numbers, and the constants of each."""
         self.cluster, self.solutions, self.constants = cluster, solutions, constants
         stored = cluster.shape.stored
-        self._inputs = [i for i in sorted({i for own in solutions for i in own.inputs}) if stored[i]]
+        self._inputs = [i for i in sorted({i for solution in solutions for i in solution.inputs}) if stored[i]]
         self._outputs = [i for i in range(len(stored)) if not stored[i]]
 
-    def _solution(self, known: dict[int, Array]) -> Array:
-        """γ: dependent positions from the independent ones that they start from."""
+    def _solution(self, positions: dict[int, Array]) -> Array:
+        """γ: dependent positions from independent ones."""
         for solution, constants in zip(self.solutions, self.constants, strict=True):
-            known = known | solution.positions(constants.numbers, known)
-        return np.concatenate([known[i] for i in self._outputs])
+            positions = positions | solution.positions(constants.numbers, positions)
+        return np.concatenate([positions[i] for i in self._outputs])
 
     def _moved(self, x: Array) -> Array:
-        """γ where the joints that it starts from have moved by x, as `integrate` does."""
+        """γ after its independent joints have moved by x, in the sense of `Joint.integrate`."""
         kinds, starts = self.cluster.shape.kinds, np.cumsum([self.cluster.shape.kinds[i].nv for i in self._inputs])
         steps = zip(self._inputs, np.split(x, starts[:-1]), strict=True)
         return self._solution({i: kinds[i].integrate(self.cluster.q[i], step) for i, step in steps})
 
     @cached_property
     def positions(self) -> dict[int, Array]:
-        """Positions of dependent joints, by body."""
+        """The positions of dependent joints, by body."""
         positions = self._solution({i: self.cluster.views.joints[i].q for i in self._inputs})
         return {i: positions[j : j + 1] for j, i in enumerate(self._outputs)}
 
     @property
     def GD(self) -> Array:
-        """Rows of G of dependent velocities: ∂γ/∂y."""
+        """The rows of G for dependent velocities: ∂γ/∂y. [001, eq. 3]"""
         shape, rates = self.cluster.shape, jacobian(self._moved, np.zeros(len(self._entries)))
         columns = {entry: rates[:, j] for j, entry in enumerate(self._entries)}
         zero = np.zeros(len(shape.dependent))
@@ -57,7 +57,7 @@ class SolvedLoops:
 
     @property
     def gD(self) -> Array:
-        """Entries of g of dependent velocities."""
+        """The entries of g for dependent velocities: the second derivative of γ along ẏ."""
         speed = np.concatenate([self.cluster.bodies[i].w for i in self._inputs])
         return second_directional(self._moved, np.zeros(len(self._entries)), speed)
 
@@ -69,7 +69,7 @@ class SolvedLoops:
 
 
 class Loops:
-    """What constrains a cluster while a pass over it is traced; all in the frame of its output body."""
+    """The constraints of a cluster without solutions, in the frame of its output body: φ, K and k. [001, eq. 2]"""
 
     def __init__(self, cluster: Visit[Any, Any], constraints: Sequence[Constraint], constants: Sequence[Any]) -> None:
         """Args: a cluster, constraints between its bodies by their numbers, and the constants of each."""
@@ -77,28 +77,28 @@ class Loops:
 
     @property
     def GD(self) -> Array:
-        """Rows of G of dependent velocities: −K_D⁻¹ K_I."""
+        """The rows of G for dependent velocities: −K_D⁻¹ K_I."""
         return -solve(self.K[:, self.cluster.shape.dependent], self.K[:, self.cluster.shape.independent])
 
     @property
     def gD(self) -> Array:
-        """Entries of g of dependent velocities: K_D⁻¹ k."""
+        """The entries of g for dependent velocities: K_D⁻¹ k."""
         return solve(self.K[:, self.cluster.shape.dependent], self.k)
 
     @cached_property
     def null_space(self) -> tuple[Array, Array]:
-        """A basis N of all velocities that K maps to zero, and K⁺; see `coupler.linear.null_space`."""
+        """An orthonormal basis N of the null space of K, and K⁺; see `coupler.linear.null_space`."""
         shape = self.cluster.shape
         return null_space(self.K, shape.loop_pattern if shape.is_large else None)
 
     @cached_property
     def _motions(self) -> Array:
-        """The motion of each joint velocity, 6 × n, in the output body's frame."""
+        """The motion subspaces of all joints, 6 × n, in the output body's frame."""
         return np.concatenate([body.Xo.inverse_motion(body.subspace) for body in self.cluster.bodies], axis=1)
 
     @cached_property
     def _equations(self) -> dict[int, LoopEquations]:
-        """Of loop joints, by their numbers among the constraints."""
+        """The equations of loop joints, by their numbers among the constraints."""
         poses = {None: Transform.identity()} | {body.number: body.Xo for body in self.cluster.bodies}
         return {
             i: constraint.at(self.constants[i], *(poses[body] for body in constraint.ends))
@@ -108,7 +108,7 @@ class Loops:
 
     @cached_property
     def K(self) -> Array:
-        """∂φ/∂w, without rows that follow from others."""
+        """∂φ/∂w, without redundant rows."""
         return np.concatenate(self.rates)
 
     @cached_property
@@ -137,21 +137,21 @@ class Loops:
 
     @cached_property
     def _rates_at_once(self) -> dict[int, Array]:
-        """The rows of K of all loop joints, by their numbers among the constraints, as one product."""
-        loops = {i: own for i, own in enumerate(self.constraints) if isinstance(own, LoopConstraint) and own.kept}
+        """The rows of K of all loop joints, by their numbers among the constraints, computed as one product."""
+        loops = {i: c for i, c in enumerate(self.constraints) if isinstance(c, LoopConstraint) and c.kept}
         if not loops:
             return {}
         T = np.concatenate([self._equations[i].T for i in loops])
         ways = np.zeros((2, len(T), self._motions.shape[1]), bool)
-        ends = np.cumsum([len(own.kept) for own in loops.values()])
-        for own, end in zip(loops.values(), ends, strict=True):
-            for way, bodies in zip(ways, own.ways, strict=True):
-                way[end - len(own.kept) : end, self._entries(bodies)] = True
+        ends = np.cumsum([len(loop.kept) for loop in loops.values()])
+        for loop, end in zip(loops.values(), ends, strict=True):
+            for way, bodies in zip(ways, loop.ways, strict=True):
+                way[end - len(loop.kept) : end, self._entries(bodies)] = True
         away, towards = product_where(-T, self._motions, ways[0]), product_where(T, self._motions, ways[1])
         return dict(zip(loops, np.split(np.where(ways[1], towards, away), ends[:-1]), strict=True))
 
     def wrench(self, i: int, multipliers: Array) -> Array:
-        """The force Tᵀλ of a loop joint on its second body, in its second frame; of several λ as columns."""
+        """The force Tᵀλ of a loop joint on its second body, in its second frame. Several λ may be columns."""
         return self._equations[i].wrenches.T @ multipliers
 
     def axes(self, i: int) -> Array:
@@ -159,10 +159,10 @@ class Loops:
         return self._equations[i].end.E
 
     def spared(self, i: int, constraint: LoopConstraint, multipliers: Array) -> dict[int, Array]:
-        """What the force of a loop joint does for tree joints, by body and in the body's frame.
+        """By body, how much less its tree joint transmits because of a loop joint, in the body's frame.
 
-        Its opposite acts on the first body. On the way to the second body tree joints carry so much less, on the way to
-        the first so much more.
+        The loop joint's force acts on its second body, and the opposite force on its first. So tree joints on the way
+        to the second body transmit so much less, and those on the way to the first so much more.
         """
         on_output = self._equations[i].end.transform_force(self.wrench(i, multipliers))
         spared = {}
@@ -171,7 +171,7 @@ class Loops:
         return spared
 
     def residuals(self) -> Array:
-        """φ, without rows that follow from others, unless these may not do so any more."""
+        """φ without redundant rows, or with them where parameters may make them independent; see `Context.all_rows`."""
         residuals = []
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, LoopConstraint):
@@ -196,12 +196,13 @@ class Loops:
 
     @cached_property
     def _relative_motion(self) -> dict[int | None, LinkMotion]:
-        """Motions of bodies, by their numbers, against the output body, which is None."""
+        """The motions of bodies relative to the output body, by their numbers; the output body is None."""
         motion: dict[int | None, LinkMotion] = {None: (np.zeros(6), np.zeros(6))}
         for body in self.cluster.bodies:
-            s, above = self._motions[:, body.entries], None if body.parent is None else body.parent.number
-            motion[body.number] = carried(body.kind, body.Xo, s, self.cluster.q[body.number], body.w, motion[above])
+            s, parent = self._motions[:, body.entries], None if body.parent is None else body.parent.number
+            motion[body.number] = carried(body.kind, body.Xo, s, self.cluster.q[body.number], body.w, motion[parent])
         return motion
 
     def _entries(self, bodies: Sequence[int]) -> list[int]:
+        """The velocities of some bodies' joints among those of the cluster."""
         return [j for body in bodies for j in range(*self.cluster.shape.starts[body : body + 2].tolist())]

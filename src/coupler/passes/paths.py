@@ -1,4 +1,4 @@
-"""The paths of frames to the ground, and passes along them, cluster by cluster, for one frame after the other."""
+"""The paths of frames to the ground, and passes along them, cluster by cluster, for one frame after another."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from coupler.spatial import Transform
 
 
 class PathBody(Record):
-    """What a body remembers of a frame on whose way to the ground it is."""
+    """What a body on the path of a frame remembers for that frame."""
 
-    P = provided()  # 6 × 6: the force on it by unit of force at the frame
-    A = provided()  # 6 × 6: its acceleration by unit of force at the frame
+    P = provided()  # 6 × 6: the force on it per unit force at the frame
+    A = provided()  # 6 × 6: its acceleration per unit force at the frame
 
 
 class PathCluster(ClusterRecord):
-    y = provided()  # freedoms × 6: accelerations of its joints, if nothing else moved
+    y = provided()  # freedoms × 6: accelerations of its joints per unit force, with the output bodies at rest
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A frame on its way through a cluster; bodies are numbered within it.
+    """A step of a frame's path: the crossing of one cluster.
 
     Attributes:
-        frame: number of the frame.
-        cluster: number of the cluster.
-        active: bodies on which what acts at the frame is felt.
+        frame: the number of the frame.
+        cluster: the number of the cluster.
+        active: the numbers of the cluster's bodies that feel forces at the frame.
     """
 
     frame: int
@@ -49,13 +49,18 @@ class _Step:
 class Paths:
     """The paths of frames to the ground.
 
-    In the passes, each body on which a step's frame is felt has P in its memory, each body on which any frame is felt
-    A, and each cluster y; see `PathBody` and `PathCluster`.
+    In the passes, bodies that feel forces at the step's frame have P in their memory, bodies that feel forces at any
+    frame have A, and clusters have y; see `PathBody` and `PathCluster`.
+
+    Attributes:
+        frames: for each frame the number of its link, and the transform from the link's frame to the frame.
+        steps: the steps of all paths, frame by frame, each from the frame to the ground.
+        felt: for each cluster on a path the bodies that feel forces at any frame.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], frames: Sequence[tuple[int, Transform]]) -> None:
         self.sweep, self.frames, builder = sweep, frames, sweep.builder
-        self.steps = [step for e, (link, _) in enumerate(frames) for step in self._way(e, link)]
+        self.steps = [step for e, (link, _) in enumerate(frames) for step in self._path(e, link)]
         self.felt: dict[int, tuple[int, ...]] = {}
         for step in self.steps:
             self.felt[step.cluster] = tuple(sorted({*self.felt.get(step.cluster, ()), *step.active}))
@@ -73,7 +78,7 @@ class Paths:
             start = fields(P=self._P.at(first), X=constants([frames[e][1].matrix() for e, _, _ in first]))
             builder.loop(_begin, frame=start)
 
-    def _way(self, frame: int, link: int) -> list[_Step]:
+    def _path(self, frame: int, link: int) -> list[_Step]:
         clusters, steps = self.sweep.robot.cluster_tree.clusters, []
         k, body = self.sweep.number_in_cluster(link)
         active = (body,)
@@ -85,15 +90,15 @@ class Paths:
         return steps
 
     def start(self, frame: int) -> Place:
-        """Where P of a frame's own link is."""
+        """The place of P of the link that carries a frame."""
         return self._P.place((frame, *self.sweep.number_in_cluster(self.frames[frame][0])))
 
     def clusters(self, frame: int) -> list[int]:
-        """The clusters on the way of a frame to the ground."""
+        """The clusters on the path of a frame."""
         return [step.cluster for step in self.steps if step.frame == frame]
 
     def answer(self, frame: int, cluster: int) -> Place:
-        """Where y of a cluster for a frame is."""
+        """The place of y of a cluster for a frame."""
         return self._y.place((frame, cluster))
 
     def inward(self, function: Callable[..., None]) -> None:
@@ -133,13 +138,13 @@ class Paths:
         Args:
             output: Ω of all frames, a symmetric matrix with 6 rows for each.
         """
-        ways = {e: {s.cluster: s for s in self.steps if s.frame == e} for e in range(len(self.frames))}
+        step_at = {e: {s.cluster: s for s in self.steps if s.frame == e} for e in range(len(self.frames))}
         size, builder = 6 * len(self.frames), self.sweep.builder
         groups: dict[Any, list[tuple[int, int, int | None, tuple[int, ...]]]] = {}
         for one in range(len(self.frames)):
             for other in range(one, len(self.frames)):
-                common = max((k for k in ways[one] if k in ways[other]), default=None)
-                active = ways[other][common].active if common is not None else ()
+                common = max((k for k in step_at[one] if k in step_at[other]), default=None)
+                active = step_at[other][common].active if common is not None else ()
                 groups.setdefault((len(active), one == other), []).append((one, other, common, active))
         for (count, same), pairs in groups.items():
             P = [self._P.at([(other, k, active[i]) for _, other, k, active in pairs]) for i in range(count)]
@@ -155,7 +160,7 @@ def _begin(frame: View) -> None:
 
 
 def _product(common: list[View], lower: list[View], upper: list[View]) -> None:
-    """Σ Pᵀ A, by rows, and its transpose unless it is symmetric."""
+    """Σ Pᵀ A, by rows, and its transpose; a block on the diagonal is symmetric and is written once."""
     total: Any = reduce(add, (body.P.T @ body.A for body in common), np.zeros((6, 6)))
     for row, target in enumerate(lower):
         target.x = total[row] if upper else np.array([total[min(row, j), max(row, j)] for j in range(6)])

@@ -1,13 +1,13 @@
-"""Typed records: what an algorithm keeps for a body, a cluster or a pair of bodies from one pass to the next.
+"""Typed records: what an algorithm stores for a body, a cluster or a pair of bodies from one pass to the next.
 
-An algorithm declares a record as a class, a line for each field:
+An algorithm declares a record as a class, with a line for each field:
 
     class BodyMemory(Record):
-        v = entry(6)                     # kept from the pass that writes it
-        IA = collected(symmetric(6))     # the sum of what the clusters that a body carries leave for it
+        v = entry(6)                     # lasts from the pass that writes it
+        IA = collected(symmetric(6))     # a sum over the clusters that the body carries
 
-and reads and writes `body.memory.v` in its passes. Where a field lies is the sweep's business. A field whose size
-depends on the shape of its cluster is given by a function of that.
+and reads and writes `body.memory.v` in its passes. The sweep decides where a field lies in memory. If the size of a
+field depends on the shape of its cluster, it is given as a function of the shape.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ class Record:
     """Fields that are read and written as attributes while a pass runs; see the module's text."""
 
     def __init__(self, view: Any) -> None:
-        """Args: the parameter of a kernel that has these fields."""
+        """Args: the kernel's parameter that has these fields."""
         self.view = view
 
     @classmethod
     def layout(cls, lifetime: Lifetime, shape: Shape | None = None) -> dict[str, Size]:
-        """Sizes of all fields of one lifetime, by name, in the order of their declaration."""
+        """The sizes of all fields of one lifetime by name, in the order of their declaration."""
         entries: dict[str, Size] = {}
         for base in reversed(cls.__mro__):
             for name, value in vars(base).items():
@@ -47,7 +47,7 @@ class Record:
 
 
 class _Named:
-    """What a record declares, by the name that it is given there."""
+    """A descriptor that knows the name of the attribute it is assigned to."""
 
     name = ""
 
@@ -69,31 +69,31 @@ class Entry(_Named):
 
 
 def entry(size: Size | Callable[[Shape], Size | None]) -> Entry:
-    """A field that lasts from the pass that writes it to the end of the program; none where its size is None."""
+    """A field that lasts from the pass that writes it to the end of the program. A size of None stands for no field."""
     return Entry(size, "kept")
 
 
 def collected(size: Size) -> Entry:
-    """A field of a body for the sum of what the clusters that it carries leave for it on the way inwards.
+    """A field of a body for a sum over the clusters that it carries, collected on the way inward.
 
-    It lasts until the body's own cluster has been passed; its memory is then used for other bodies. So little memory
-    stays in the processor's first cache.
+    It lasts until the body's own cluster has been visited. Its memory is then reused for other bodies, so that the sums
+    of a whole robot fit into the processor's first-level cache.
     """
     return Entry(size, "collected")
 
 
 def afterwards(size: Size) -> Entry:
-    """A field of a body that is written once nothing collected is needed any more, in the memory of that."""
+    """A field of a body that is written when no collected field is needed any more, and reuses their memory."""
     return Entry(size, "afterwards")
 
 
 def provided() -> Entry:
-    """A field whose place is told by whoever adds it to the windows of a cluster."""
+    """A field whose place is given by whoever adds it to the windows of a cluster."""
     return Entry(0, "provided")
 
 
 class Indexed(_Named):
-    """Fields of a record that are numbered: `body.memory.Omega[other.number]`. Their places are provided."""
+    """Numbered fields of a record: `body.memory.Omega[other.number]`. Their places are provided."""
 
     def __get__(self, record: Record, owner: type | None = None) -> _Numbered:
         return _Numbered(record.view, self.name)
@@ -111,24 +111,24 @@ class _Numbered:
 
 
 def numbered(name: str, index: int) -> str:
-    """What a field of an `Indexed` is called in a window."""
+    """The name of a field of an `Indexed` in a window."""
     return f"{name}{index}"
 
 
 class ClusterRecord(Record):
-    """A record of a cluster, with its parts of vectors over independent velocities: see `Coordinate`."""
+    """A record of a cluster, with the cluster's parts of vectors over independent velocities; see `Coordinate`."""
 
     def __init__(self, view: Any, joints: Sequence[tuple[Any, int]]) -> None:
-        """Args: its own parameter of a kernel, and of each independent joint its parameter and number of freedoms."""
+        """Args: the cluster's parameter of a kernel, and for each independent joint its parameter and its freedoms."""
         super().__init__(view)
         self.vectors = _Vectors(joints)
 
 
 class _Vectors:
-    """A cluster's parts of vectors, by their names as attributes."""
+    """A cluster's parts of vectors as attributes, concatenated over its independent joints."""
 
     def __init__(self, joints: Sequence[tuple[Any, int]]) -> None:
-        object.__setattr__(self, "_joints", joints)
+        self.__dict__["_joints"] = joints  # not by our own __setattr__
 
     def __getattr__(self, name: str) -> Array:
         return np.concatenate([getattr(joint, name) for joint, _ in self._joints])
@@ -141,7 +141,7 @@ class _Vectors:
 
 
 class Coordinate(_Named):
-    """A cluster's part of a vector over independent velocities, by the vector's name: an entry of a `ClusterRecord`."""
+    """A field of a `ClusterRecord`: the cluster's part of the vector over independent velocities of that name."""
 
     def __get__(self, record: ClusterRecord, owner: type | None = None) -> Array:
         return getattr(record.vectors, self.name)
@@ -151,7 +151,7 @@ class Coordinate(_Named):
 
 
 class Coordinates(_Named):
-    """A cluster's parts of vectors that are numbered, whose places are provided: `cluster.memory.rows[i] = values`."""
+    """The cluster's parts of numbered vectors, whose places are provided: `cluster.memory.rows[i] = values`."""
 
     def __get__(self, record: ClusterRecord, owner: type | None = None) -> _Numbered:
         return _Numbered(record.vectors, self.name)

@@ -1,13 +1,14 @@
-"""The one scheduler: rows of several kernels, in any order, as one loop of a program.
+"""The scheduler: rows of several kernels, in any order, as one loop of a program.
 
-Whoever walks over a robot adds row after row. Rows that one trace serves are grouped, so that each kernel is traced
-once, and the loop takes them in the order in which they were added.
+A pass over a robot adds row after row. Rows that can share a trace are grouped, so that each kernel is traced once; the
+loop runs them in the order in which they were added.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,7 @@ class Place(NamedTuple):
 
     @staticmethod
     def block(buffer: Buffer, start: int, shape: tuple[int, int], width: int) -> Place:
-        """A block of a matrix of so many columns, row by row in a buffer."""
+        """A block of a matrix of `width` columns, which is stored row by row in a buffer."""
         rows, columns = shape
         places = (np.arange(rows)[:, None] * width + np.arange(columns)).ravel().tolist()
         return Place(buffer, start, Field(shape, tuple(places)))
@@ -50,7 +51,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """Matrices, vectors or numbers of one shape in a buffer, one for each of several rows; see `Schedule.call`."""
+    """Matrices, vectors or numbers of one shape in a buffer, for several rows at once; see `Schedule.call`."""
 
     buffer: Buffer
     start: np.ndarray
@@ -65,12 +66,12 @@ class Store:
     """Matrices of any size by key, one after the other in a buffer."""
 
     def __init__(self, allocate: Callable[[int], Buffer]) -> None:
-        """Args: what makes the buffer, given its size, when it is first needed."""
+        """Args: a function that makes the buffer, given its size; it is called when the buffer is first needed."""
         self._allocate, self._buffer = allocate, None
         self.size, self.starts, self.fields = 0, dict[Hashable, int](), dict[Hashable, Field]()
 
     def add(self, key: Hashable, shape: int | tuple[int, ...] | Field) -> None:
-        """Makes room for one more, if there is none yet."""
+        """Makes room for a matrix, unless the key has one already."""
         if key not in self.starts:
             self.starts[key], self.fields[key] = self.size, Field.of(shape)
             self.size += self.fields[key].size
@@ -85,7 +86,7 @@ class Store:
         return Place(self.buffer, self.starts[key], self.fields[key])
 
     def at(self, keys: Sequence[Hashable]) -> Slot:
-        """The field of the rows with these keys, all of which have the same shape."""
+        """A field with one row for each key; their matrices have the same shape."""
         return self.buffer.at([self.starts[key] for key in keys], self.fields[keys[0]])
 
 
@@ -100,7 +101,7 @@ class Schedule:
     """Rows of kernels, run in the order in which they are added; see the module's text."""
 
     def __init__(self, builder: Builder, seen_before: bool = True, known_velocities: bool = True) -> None:
-        """Args: what writes the program, whether there was a pass over its clusters, and one that stored velocities."""
+        """Args: the program's builder, and whether earlier passes have visited clusters and stored velocities."""
         self._builder, self.seen_before, self.known_velocities = builder, seen_before, known_velocities
         self._groups: dict[Hashable, _Group] = {}
         self._order: list[int] = []
@@ -109,10 +110,10 @@ class Schedule:
         """Adds one row, or several at once.
 
         Args:
-            key: equal for rows that one trace serves.
-            row: what `loop` gets, in a list with the others of the same key.
-            loop: gives the kernel and its windows for all rows of a key.
-            count: how many rows that is.
+            key: equal for rows that share a trace.
+            row: any description of the row; `loop` gets a list of all those with the same key.
+            loop: returns the kernel and its windows for all rows of a key.
+            count: how many rows the description stands for.
         """
         group = self._groups.get(key)
         if group is None:
@@ -128,15 +129,15 @@ class Schedule:
         where: Place | Places | None = None,
         among: Place | Places | None = None,
     ) -> None:
-        """Adds one row of a function of matrices: what it returns is stored.
+        """Adds one row that calls a function of matrices and stores what it returns.
 
-        Or several rows, one after the other, where some of what they take and give are `Places`, as many in each.
+        If some arguments or results are `Places`, it adds as many rows as these have, one after the other.
 
         Args:
             function: takes and returns arrays, of floats or of nodes.
             given: for each parameter a `Place`, a constant array, or a list of such.
-            out: where each of its results goes. It may be a place that is given, too.
-            where, among: flags of the states that take part; all do if not given. See `Builder.loop`.
+            out: where each of its results goes; an argument may be overwritten.
+            where, among: flags of the states that run the row; all do by default. See `Builder.loop`.
         """
         targets = [out] if isinstance(out, Place | Places) else list(out)
         places: dict[Any, str] = {}  # a place that occurs twice is one field
@@ -148,7 +149,7 @@ class Schedule:
         count = several[0] if several else 1
 
         def loop(rows: list[Any]) -> tuple[Kernel, Windows]:
-            counts, columns = [count for count, *_ in rows], zip(*(own for _, *own in rows), strict=True)
+            counts, columns = [count for count, *_ in rows], zip(*(row_places for _, *row_places in rows), strict=True)
             slots = [_slot(column, counts) for column in columns]
             windows: dict[str, Any] = {"row": fields(**dict(zip(places.values(), slots, strict=False)))}
             names = [name for name, buffer in zip(("where", "among"), buffers, strict=True) if buffer is not None]
@@ -157,8 +158,16 @@ class Schedule:
         key = function, shape, results, tuple([_layout(value) for value in places]), buffers
         self.add(key, (count, *places, *flags), loop, count)
 
+    def clear(self, out: Place | Places) -> None:
+        """Adds a row that sets a matrix, vector or number to zero."""
+        self.call(_zeros(out.field.shape), out=out)
+
+    def copy(self, source: Place | Places, out: Place | Places) -> None:
+        """Adds a row that copies a matrix, vector or number."""
+        self.call(_copy, source, out=out)
+
     def run(self) -> None:
-        """Writes the loop."""
+        """Writes the loop into the program."""
         if not self._order:
             return
         with self._builder.interleave(self._order):
@@ -167,15 +176,29 @@ class Schedule:
                 self._builder.loop(kernel, **windows)
 
 
+@cache
+def _zeros(shape: tuple[int, ...]) -> Callable[[], Any]:
+    """A function that returns zeros; always the same one for a shape, so that rows share a trace."""
+
+    def clear() -> Any:
+        return np.zeros(shape)
+
+    return clear
+
+
+def _copy(x: Any) -> Any:
+    return x
+
+
 class _Number:
-    """A constant array, as a key: equal to itself alone."""
+    """A constant array as a key, equal only to itself."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
 
 
 def _named(value: Any, places: dict[Any, str]) -> Any:
-    """The names of the fields for what a parameter is given, in lists as that is."""
+    """The name of the field for an argument, or a tuple of names for a list; new places are added to `places`."""
     if isinstance(value, Place | Places):
         return places.setdefault(value, f"x{len(places)}")
     if isinstance(value, np.ndarray):
@@ -184,12 +207,12 @@ def _named(value: Any, places: dict[Any, str]) -> Any:
 
 
 def _layout(value: Any) -> Hashable:
-    """What a trace depends on of a field's place."""
+    """What a trace depends on in a field's place."""
     return ("constant", value.values.shape) if isinstance(value, _Number) else (value.buffer, value.field)
 
 
 def _slot(column: Sequence[Any], counts: Sequence[int]) -> Slot | Constants:
-    """What all rows of a group have in one field, of which each entry of the column stands for as many as it counts."""
+    """One field of all rows of a group. Each entry of the column stands for as many rows as its count says."""
     first = column[0]
     if isinstance(first, _Number):
         return constants(np.repeat([number.values for number in column], counts, axis=0))

@@ -1,8 +1,8 @@
-"""Clusters that look alike: what a trace depends on, and the numbers in which they differ.
+"""Shapes of clusters: what a trace depends on, apart from the numbers of a cluster.
 
-Two clusters have the same shape when their joints are of the same kinds, hang on each other in the same way, and are
+Two clusters have the same shape if their joints are of the same kinds, are connected in the same way, and are
 constrained by the same functions. One trace serves them all, with their numbers in a table. Exact zeros and ones in the
-placements of joints make part of the shape, too, as long as there are not too many shapes: they save half the work.
+placements of joints are part of the shape, too, because they save half the work, unless there would be too many shapes.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from coupler.model.joint import Joint
 from coupler.model.tree import Link
 from coupler.zeros import null_space_patterns
 
-_ROUNDING = 1e-14  # relative: how symmetric an inertia must be
-_LARGE = 256  # bodies times freedoms
-_MOST = 12  # shapes; where there would be more, zeros and ones are left to the table
+_ROUNDING = 1e-14  # relative: how symmetric the inertia of a rotor must be
+_LARGE = 256  # bodies times freedoms, from which on a cluster is large
+_MAX_SHAPES = 12  # if there would be more, zeros and ones are left to the table
 
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """What clusters have in common; bodies are numbered within the cluster, parents first.
+    """What clusters have in common. Bodies are numbered within the cluster, parents first.
 
     Attributes:
-        kinds: of joint, for each body.
-        parents: for each body the one in the cluster that carries it, or None.
-        outputs: for each body which of the cluster's output bodies it hangs on.
+        kinds: for each body the kind of its joint.
+        parents: for each body the body of the cluster that carries it, or None.
+        outputs: for each body the number of its output body.
         grounded: for each output body whether it is the ground.
         carries: for each body whether other clusters hang on it.
-        begins: for each output body whether the cluster is the first, on the way inwards, of those that hang on it.
-        stored: for each body whether its position is in q.
+        begins: for each output body whether this cluster is the first, on the way inward, of those that hang on it.
+        stored: for each body whether its joint's position is in q.
         steady: for each body whether its angle does not matter: it turns about an axis of symmetry and carries nothing.
-        free: for each body which entries of its velocity are in v.
-        couples: pairs of bodies on both of which a cluster hangs, so that one feels the other's inertia.
-        constraints: solutions, or loops and relations where there is none, with bodies by their numbers.
+        free: for each body which entries of its joint's velocity are in v.
+        couples: pairs of bodies that carry the same other cluster, so that one feels the other's acceleration.
+        constraints: solutions, or loops and relations if there are none, with bodies by their numbers.
     """
 
     kinds: tuple[Joint, ...]
@@ -60,7 +60,7 @@ class Shape:
 
     @cached_property
     def starts(self) -> np.ndarray:
-        """Where the velocity of each body starts among those of the cluster."""
+        """Where the velocity of each body's joint starts among those of the cluster, and where the last one ends."""
         return np.cumsum([0, *(kind.nv for kind in self.kinds)])
 
     @cached_property
@@ -70,21 +70,22 @@ class Shape:
 
     @cached_property
     def dependent(self) -> np.ndarray:
+        """The velocities of the cluster that are not in v."""
         return np.setdiff1d(np.arange(self.starts[-1]), self.independent)
 
     @property
     def on_ground(self) -> bool:
-        """Whether it hangs on the ground alone."""
+        """Whether it hangs on the ground only."""
         return all(self.grounded)
 
     @property
     def freedoms(self) -> int:
-        """How many independent velocities it has."""
+        """The number of independent velocities."""
         return len(self.independent)
 
     @cached_property
     def paths(self) -> list[list[int]]:
-        """For each body those of the cluster that carry it, and itself."""
+        """For each body the bodies of the cluster that carry it, and itself."""
         paths: list[list[int]] = []
         for i, parent in enumerate(self.parents):
             paths.append([*(paths[parent] if parent is not None else []), i])
@@ -92,7 +93,7 @@ class Shape:
 
     @cached_property
     def loop_pattern(self) -> np.ndarray:
-        """Where K of its loops may be anything but zero."""
+        """Which entries of K, the Jacobian of the loops, may differ from zero."""
         rows = []
         for constraint in self.constraints:
             assert not isinstance(constraint, Solution)
@@ -104,21 +105,22 @@ class Shape:
 
     @cached_property
     def basis_patterns(self) -> tuple[np.ndarray, np.ndarray]:
-        """The same of N and K⁺ of its loops."""
+        """The same for N and K⁺ of the loops; see `Visit`."""
         return null_space_patterns(self.loop_pattern)
 
     @property
     def is_large(self) -> bool:
-        """Whether its subspaces S are so many numbers that products with them are better avoided."""
+        """Whether the subspaces S of all bodies have so many entries that products with them are better avoided."""
         return len(self.kinds) * self.freedoms >= _LARGE
 
     @property
     def solved(self) -> bool:
+        """Whether all constraints have a solution: dependent positions as functions of independent ones."""
         return all(isinstance(constraint, Solution) for constraint in self.constraints)
 
     @property
     def can_be_invalid(self) -> bool:
-        """Whether a configuration of it may be invalid: an open loop, a quaternion of wrong length."""
+        """Whether a configuration may be invalid: an open loop, or a quaternion that is not of unit length."""
         return not self.solved or any(kind.nq != kind.nv for kind in self.kinds)
 
     @property
@@ -132,13 +134,13 @@ Numbers = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Instance:
-    """A cluster of some shape.
+    """What belongs to one cluster and not to its shape.
 
     Attributes:
-        links: its bodies.
-        outputs: the links that they hang on, each once.
-        models: for each body its constants, by name: see `Model`.
-        constraints: for each constraint its numbers, by name.
+        links: the links that are its bodies.
+        outputs: the links that are its output bodies, each once.
+        models: for each body its constants by name; see `Model`.
+        constraints: for each constraint its numbers by name.
     """
 
     links: tuple[int, ...]
@@ -148,16 +150,16 @@ class Instance:
 
 
 class Clusters:
-    """The clusters of a robot, sorted by shape.
+    """The clusters of a robot, grouped by shape.
 
     Attributes:
-        instances: what is each cluster's own; that of the ground is empty.
+        instances: for each cluster its links and numbers; the ground, cluster 0, has none.
         shapes: all shapes, each with the numbers of its clusters.
-        couples: for each cluster the pairs of its links on both of which one of its children hangs, the lower first.
+        couples: for each cluster the pairs of its links that carry the same child cluster, the lower link first.
     """
 
     def __init__(self, robot: Robot, oriented: Iterable[int] | None = None) -> None:
-        """Args: a robot, and the links whose angles matter whatever their symmetry; all of them if not given."""
+        """Args: a robot, and the links whose angles matter even if they are symmetric rotors; all by default."""
         self._robot, clusters = robot, robot.cluster_tree.clusters
         bonds = [constraint for constraint, _ in robot.embedding.closure.constraints()]
         held = [link for bond in bonds if isinstance(bond, LoopConstraint) for link in bond.ends]
@@ -177,50 +179,51 @@ class Clusters:
             for number, (key, _, instance) in enumerate(described, 1):
                 ones = tuple(_pattern(model[name]) for model in instance.models for name in names)
                 groups.setdefault((key, ones), []).append(number)
-            if len(groups) <= _MOST:
+            if len(groups) <= _MAX_SHAPES:
                 break
         self.shapes = [(described[numbers[0] - 1][1], numbers) for numbers in groups.values()]
 
     def _described(self, number: int) -> tuple[Hashable, Shape, Instance]:
-        """A cluster's shape with a key that is equal for equal shapes, and what is its own."""
+        """A key that is equal for clusters of equal shape, the cluster's shape, and the rest of it."""
         tree, cluster = self._robot.tree, self._robot.cluster_tree.clusters[number]
         embedding, links = self._robot.embedding, cluster.bodies
-        own, outputs = {link: i for i, link in enumerate(links)}, tuple(sorted(set(cluster.outputs)))
-        constraints = [constraint.within(own) for constraint in self._constraints(number)]
+        number_of, outputs = {link: i for i, link in enumerate(links)}, tuple(sorted(set(cluster.outputs)))
+        constraints = [constraint.within(number_of) for constraint in self._constraints(number)]
         models, numbers = [_model(tree.links[link]) for link in links], [x.constants for x in constraints]
         instance = Instance(links, outputs, models, numbers)
         shape = Shape(
             kinds=tuple(tree.links[link].kind for link in links),
-            parents=tuple(own.get(tree.parent[link]) for link in links),
+            parents=tuple(number_of.get(tree.parent[link]) for link in links),
             outputs=tuple(outputs.index(output) for output in cluster.outputs),
             grounded=tuple(output == 0 for output in outputs),
-            carries=tuple(any(child not in own for child in tree.children[link]) for link in links),
+            carries=tuple(any(child not in number_of for child in tree.children[link]) for link in links),
             begins=tuple(number == self._outermost[output] for output in outputs),
             stored=tuple(self._stored.issuperset(tree.positions(link).tolist()) for link in links),
             steady=tuple(self._is_steady(link) for link in links),
             free=tuple(tuple(np.flatnonzero(embedding.v_place[tree.velocities(link)] >= 0).tolist()) for link in links),
-            couples=tuple((own[a], own[b]) for a, b in self.couples[number]),
+            couples=tuple((number_of[a], number_of[b]) for a, b in self.couples[number]),
             constraints=tuple(constraints),
         )
         kinds = tuple(kind.form() for kind in shape.kinds)
-        ways = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.begins
+        connections = shape.parents, shape.outputs, shape.grounded, shape.carries, shape.begins
         flags = shape.stored, shape.steady, shape.free, shape.couples
-        bonds = tuple((x.form, x.connection) for x in constraints)
-        return (kinds, ways, flags, bonds), shape, instance
+        forms = tuple((x.form, x.connection) for x in constraints)
+        return (kinds, connections, flags, forms), shape, instance
 
     def _is_steady(self, link: int) -> bool:
-        """Whether a link is a rotor, seen from which nothing changes when it turns."""
-        own, tree = self._robot.tree.links[link], self._robot.tree
-        if self._oriented is None or link in self._oriented or tree.children[link] or not own.kind.spins:
+        """Whether a link is a rotor whose angle does not matter: it is symmetric about its axis and carries nothing."""
+        tree, inertia = self._robot.tree, self._robot.tree.links[link].inertia
+        spins = tree.links[link].kind.spins
+        if self._oriented is None or link in self._oriented or tree.children[link] or not spins:
             return False
-        m, h, I = own.inertia.m, own.inertia.h, own.inertia.I  # noqa: E741
-        if any(x.dtype == object for x in map(np.asarray, (m, h, I))):  # which depend on parameters: zero by structure
+        m, h, I = inertia.m, inertia.h, inertia.I  # noqa: E741
+        if any(x.dtype == object for x in map(np.asarray, (m, h, I))):  # depends on parameters: zero by structure only
             return not may_differ([I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1], *h[:2]])
         skewed, scale = [I[0, 1], I[0, 2], I[1, 2], I[0, 0] - I[1, 1]], np.abs(I).max()
         return bool(np.abs(skewed).max() <= _ROUNDING * scale and np.abs(h[:2]).max() ** 2 <= _ROUNDING**2 * m * scale)
 
     def _constraints(self, number: int) -> Sequence[Solution | Constraint]:
-        """What constrains a cluster: solutions, or rows of constraints that do not follow from others."""
+        """What constrains a cluster: solutions, or constraints without their redundant rows."""
         if number not in self._loop:
             return ()
         embedding, i = self._robot.embedding, self._loop[number]
@@ -239,12 +242,12 @@ class Clusters:
 def _model(link: Link) -> Numbers:
     """The constants of a body."""
     placement, inertia, kind = link.placement, link.inertia, link.kind
-    own = {"E": placement.E, "r": placement.r, "m": np.asarray(inertia.m), "h": inertia.h, "I": inertia.I}
-    return own | {name: getattr(kind, name) for name in ("stiffness", "rest", "damping", "armature")}
+    model = {"E": placement.E, "r": placement.r, "m": np.asarray(inertia.m), "h": inertia.h, "I": inertia.I}
+    return model | {name: getattr(kind, name) for name in ("stiffness", "rest", "damping", "armature")}
 
 
 def _pattern(values: np.ndarray) -> Hashable:
-    """Where exact zeros and ones stand."""
+    """Which entries are exactly 0, 1 or −1; 2 stands for all others."""
     if values.dtype == object:
         values = np.array([float(x) if is_known(x) else 2.0 for x in values.ravel()])
     return tuple(np.where(np.isin(values, (0.0, 1.0, -1.0)), values, 2.0).ravel().tolist())

@@ -1,4 +1,4 @@
-"""Programs that go over the clusters of a robot, outwards and inwards, one kernel for each shape."""
+"""Programs that pass over the clusters of a robot, outward and inward, with one kernel for each shape of cluster."""
 
 from __future__ import annotations
 
@@ -8,37 +8,36 @@ from typing import Any, Generic
 
 import numpy as np
 
-from coupler.graph import Buffer, Builder, Program, Slot, Vector, View, compile, constants, fields
+from coupler.graph import Program, Slot, View, compile, constants, fields
 from coupler.model import Robot
 from coupler.model.embedding.constraint_steps import constant_fields
 from coupler.model.tolerances import OPEN
 from coupler.passes.body import B_co
-from coupler.passes.cluster import C_co, Context, Visit
-from coupler.passes.huge import tell_of_huge_clusters
+from coupler.passes.cluster import C_co, Visit
+from coupler.passes.context import Context
+from coupler.passes.huge import warn_of_huge_clusters
 from coupler.passes.memory import Memory
 from coupler.passes.records import ClusterRecord, Record
-from coupler.passes.schedule import Schedule, Store
+from coupler.passes.schedule import Schedule
 from coupler.passes.shape import Clusters, Instance, Numbers, Shape
+from coupler.passes.vectors import ProgramVectors
 from coupler.passes.windows import ClusterWindows, kernel_of
 
-_AT_ONCE = 8  # entries of a result that one kernel makes NaN where a configuration is invalid
+_NAN_BLOCK = 8  # entries of a result that one row of the last loop sets to NaN
 
 
-class Sweep(Generic[B_co, C_co]):
+class Sweep(ProgramVectors, Generic[B_co, C_co]):
     """Writes a program of passes over a robot's clusters.
 
-    Vectors are made by `inputs` and `output`; a cluster has its part of those over independent velocities in its
-    memory. Bodies that carry others, pairs of bodies that feel each other's inertia, and clusters have memory for what
-    their records declare.
+    Bodies that carry others, pairs of bodies that share an articulated inertia, and clusters have memory for what their
+    records declare. A cluster also sees its part of every vector over independent velocities there.
 
     Attributes:
-        robot: the robot.
-        builder: what the program is written with.
+        loaded: whether forces act on bodies from outside.
         shapes: all shapes of clusters, each with the numbers of its clusters.
-        instances: what is each cluster's own.
-        shape_of: the number of each cluster's shape.
+        instances: for each cluster its links, output links and numbers.
+        shape_of: for each cluster the index of its shape.
         links, bodies, place: the links that have memory, and where it is; see `Memory`.
-        vectors: by name.
         provide: adds fields to what clusters of a shape see.
     """
 
@@ -49,151 +48,93 @@ class Sweep(Generic[B_co, C_co]):
         *,
         body: type[B_co] = Record,
         cluster: type[C_co] = ClusterRecord,
-        paired: bool = False,
         loaded: bool = False,
-        everybody: bool = False,
-        remembering: bool = False,
+        leaf_bodies: bool = False,
+        leaf_clusters: bool = False,
         tangent: bool = False,
-        only: Iterable[int] | None = None,
         oriented: Iterable[int] | None = None,
     ) -> None:
         """Begins a program.
 
         Args:
-            name: of the program.
+            name: the name of the program.
             body: the record of what bodies remember.
             cluster: the record of what clusters remember.
-            paired: whether pairs of bodies remember articulated inertia.
-            loaded: whether forces act on bodies from outside; all of them then have memory.
-            everybody: whether bodies that carry nothing have memory, too.
-            remembering: whether clusters that carry nothing remember what they know after the first pass, too.
-            tangent: whether clusters of loops without a solution are seen along a basis of their own; see `Visit`.
-            only: the clusters that passes go over, with each of them the one that it hangs on; all if not given.
-            oriented: the links whose angles matter even where bodies are symmetric; all if not given.
+            loaded: whether forces act on bodies from outside. All bodies then have memory.
+            leaf_bodies: whether bodies that carry nothing have memory, too.
+            leaf_clusters: whether clusters that carry nothing store what follows from their positions, too.
+            tangent: whether loops without a solution are seen along an orthonormal basis of their own; see `Visit`.
+            oriented: the links whose angles matter even if they are symmetric rotors; all links by default. Links that
+                springs between points pull at are added if the program is loaded.
         """
-        self.robot, self.loaded, self.tangent = robot, loaded, tangent
-        self.builder = Builder(name, robot.tree.parameters)
-        clusters, everybody = Clusters(robot, oriented), everybody or loaded
+        super().__init__(robot, name)
+        self.loaded, self.tangent = loaded, tangent
+        if oriented is not None and loaded:
+            oriented = {*oriented, *_links_with_springs(robot)}
+        clusters = Clusters(robot, oriented)
         self.shapes, self.instances = clusters.shapes, clusters.instances
-        self.shape_of = {k: i for i, (_, alike) in enumerate(self.shapes) for k in alike}
-        self.vectors: dict[str, Vector] = {}
-        self._only = None if only is None else set(only)
+        self.shape_of = {k: i for i, (_, members) in enumerate(self.shapes) for k in members}
         self._context = Context(
             body=body,
             cluster=cluster,
-            paired=paired,
             loaded=loaded,
-            everybody=everybody,
-            remembering=remembering,
+            leaf_bodies=leaf_bodies or loaded,
+            leaf_clusters=leaf_clusters,
             tangent=tangent,
             all_rows=robot.tree.all_rows,
         )
-        if paired:
-            tell_of_huge_clusters(robot, clusters)
+        if self._context.paired:
+            warn_of_huge_clusters(robot, clusters)
         self._memory = memory = Memory(self.builder, robot, clusters, self._context)
         self.links, self.bodies, self.place = memory.links, memory.bodies, memory.place
         self._first = True
         self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
-        self._totals: dict[str, Buffer] = {}
         self.gap = self.builder.scratch("gap", 1) if any(shape.can_be_invalid for shape, _ in self.shapes) else None
-        self._results: list[Buffer] = []
         if self.gap is not None:
-            self.builder.loop(_clear, total=fields(x=self.gap.at(0)))
-
-    # Vectors
-
-    def inputs(self, *names: str) -> list[Buffer]:
-        """Inputs of the program: q of nq entries; all others are over independent velocities, nv entries."""
-        return [self.input(name, self.robot.nq if name == "q" else self.robot.nv) for name in names]
-
-    def input(self, name: str, size: int) -> Buffer:
-        """An input of another size."""
-        self.vectors[name] = buffer = self.builder.input(name, size)
-        return buffer
-
-    def output(self, name: str) -> Buffer:
-        """An output of the program, over independent velocities."""
-        self.vectors[name] = buffer = self.result(name, self.robot.nv)
-        return buffer
-
-    def vector(self, name: str) -> Buffer:
-        """A vector over independent velocities, for the program's own use."""
-        self.vectors[name] = buffer = self.builder.scratch(name, self.robot.nv)
-        return buffer
-
-    def result(self, name: str, size: int) -> Buffer:
-        """An output that is not a vector over independent velocities."""
-        self._results.append(self.builder.output(name, size))
-        return self._results[-1]
-
-    def total(self, name: str, size: int) -> Buffer:
-        """A vector that all clusters have in their memory, and may add to."""
-        self._totals[name] = self.builder.scratch(name, size)
-        self.builder.loop(_clear, total=fields(x=self._totals[name].at(0, size)))
-        return self._totals[name]
-
-    def finish(self, name: str, size: int, function: Callable[..., Any], total: Buffer, *numbers: Any) -> None:
-        """An output that is a function of a total and of numbers of the robot, which may depend on parameters."""
-
-        def kernel(entries: View) -> None:
-            entries.y = function(entries.x, *(getattr(entries, name) for name in known))
-
-        known = {f"number{i}": constants([value]) for i, value in enumerate(numbers)}
-        output = self.result(name, size)
-        self.builder.loop(kernel, entries=fields(x=total.at(0, total.size), y=output.at(0, size), **known))
-
-    def store(self, name: str) -> Store:
-        """Memory for matrices by key."""
-        return Store(lambda size: self.builder.scratch(name, size))
-
-    def result_store(self, name: str) -> Store:
-        """An output that is made of matrices by key."""
-        return Store(lambda size: self.result(name, size))
-
-    def scratch(self, name: str, size: int) -> Buffer:
-        """A vector for the program's own use."""
-        return self.builder.scratch(name, size)
+            self.clear(self.gap, 1)
 
     # Passes
-
-    def call(self, program: Program, **bindings: Buffer) -> None:
-        """Runs another program in place, its inputs and outputs bound by name to vectors of this one."""
-        self.builder.call(program, **bindings)
 
     def outward(
         self, function: Callable[[Visit[B_co, C_co]], object], *, carriers: bool = False, new_velocities: bool = False
     ) -> None:
-        """Runs a pass over all clusters, parents first, or only over those that carry others.
+        """Runs a pass over all clusters, parents first.
 
-        After the first pass, clusters load what they remember; with `new_velocities`, what follows from positions
-        alone.
+        Args:
+            function: what is done at a cluster.
+            carriers: whether only clusters that carry others are visited.
+            new_velocities: whether velocities have changed since earlier passes stored them. Clusters then load only
+                what follows from positions.
         """
-        self._run(function, carriers, backwards=False, known_velocities=not new_velocities)
+        self._run(function, self.clusters(), carriers, known_velocities=not new_velocities)
 
     def inward(self, function: Callable[[Visit[B_co, C_co]], object]) -> None:
         """Runs a pass over all clusters, children first."""
-        self._run(function, False, backwards=True)
+        self._run(function, self.clusters()[::-1])
+
+    def clusters(self) -> Sequence[int]:
+        """The numbers of the clusters that passes visit, parents first."""
+        return range(1, len(self.instances))
 
     def _run(
         self,
         function: Callable[[Visit[B_co, C_co]], object],
-        carriers: bool,
-        backwards: bool,
+        clusters: Sequence[int],
+        carriers: bool = False,
         known_velocities: bool = True,
     ) -> None:
         schedule = self.schedule(known_velocities)
-        for k in sorted(self.shape_of, reverse=backwards):
-            shape = self.shapes[self.shape_of[k]][0]
-            if (any(shape.carries) or not carriers) and (self._only is None or k in self._only):
+        for k in clusters:
+            if not carriers or any(self.shapes[self.shape_of[k]][0].carries):
                 self.visit(schedule, function, k)
         schedule.run()
 
     def forget(self) -> None:
-        """Makes the next pass a first one: robots have moved, and clusters know nothing of what they remember."""
+        """Makes the next pass a first one: the robot has moved, and what clusters stored is out of date."""
         self._first = True
 
     def schedule(self, known_velocities: bool = True) -> Schedule:
-        """A new loop, in which clusters know the velocities that a pass before has stored, or not."""
+        """A new loop, in which clusters may load the velocities that an earlier pass stored, or may not."""
         seen_before, self._first = not self._first, False
         return Schedule(self.builder, seen_before, known_velocities)
 
@@ -214,10 +155,10 @@ class Sweep(Generic[B_co, C_co]):
         Args:
             schedule: the loop.
             function: takes the cluster and the arguments.
-            cluster: its number.
-            arguments: further ones of the function, the same for all rows of a key.
-            key: equal for clusters of a shape that one trace serves.
-            row: what `provide` gets, if that is not the number of the cluster.
+            cluster: the number of the cluster.
+            arguments: further arguments of the function, the same for all rows of a key.
+            key: equal for clusters of a shape that share a trace.
+            row: what `provide` gets for this row; the number of the cluster by default.
             provide: adds to what clusters of a shape see, given all rows of a key.
             where, among: the flags of all rows of a key; see `Builder.loop`.
         """
@@ -230,34 +171,34 @@ class Sweep(Generic[B_co, C_co]):
             known_velocities=schedule.known_velocities,
         )
 
-        def loop(rows: list[Any]) -> Any:
-            windows, own = self.windows([k for k, _ in rows]), [row for _, row in rows]
-            provide(windows, shape, own)
+        def loop(added: list[Any]) -> Any:
+            windows, rows = self.windows([k for k, _ in added]), [row for _, row in added]
+            provide(windows, shape, rows)
             kernel = kernel_of(lambda views: function(Visit(views, shape, context), *arguments), function.__name__)
-            flags = {"where": where and where(own), "among": among and among(own)}
+            flags = {"where": where and where(rows), "among": among and among(rows)}
             return kernel, windows.windows() | flags
 
         schedule.add((function, number, key), (cluster, cluster if row is None else row), loop)
 
     def build(self) -> Program:
-        """The program. Where a configuration is invalid (open, singular, not of unit length), its results are NaN."""
-        for result in self._results if self.gap is not None else ():
-            full = result.size - result.size % _AT_ONCE
-            for starts, size in ((range(0, full, _AT_ONCE), _AT_ONCE), (range(full, result.size, 1), 1)):
+        """The program. Its results are NaN in invalid configurations: open, singular, quaternion not of unit length."""
+        for result in self.results if self.gap is not None else ():
+            full = result.size - result.size % _NAN_BLOCK
+            for starts, size in ((range(0, full, _NAN_BLOCK), _NAN_BLOCK), (range(full, result.size, 1), 1)):
                 if starts:
                     gap = self.gap.at([0] * len(starts))  # type: ignore[union-attr]
                     self.builder.loop(_valid_or_nan, result=fields(x=result.at(starts, size), gap=gap))
         return self.builder.build()
 
     def evaluate(self, *inputs: Any) -> Any:
-        """What the program gives, run once by NumPy: for decisions that are made before another program is written."""
+        """The program's results, computed once by the interpreter: for decisions that shape another program."""
         executable = compile(self.build(), backend="interpreter")
         return executable(*inputs, *self.robot.tree.inputs_of(executable))
 
-    # Where things are
+    # What clusters see
 
     def number_in_cluster(self, link: int) -> tuple[int, int]:
-        """The cluster of a link, and its number in that."""
+        """The cluster of a link, and the link's number in it."""
         k = self.robot.cluster_tree.cluster_of[link]
         return k, self.robot.cluster_tree.clusters[k].bodies.index(link)
 
@@ -265,17 +206,17 @@ class Sweep(Generic[B_co, C_co]):
         """Everything that clusters of one shape can see."""
         number = self.shape_of[clusters[0]]
         shape, instances = self.shapes[number][0], [self.instances[k] for k in clusters]
-        carried = [[x.links[i] for x in instances] for i in range(len(shape.kinds))]
-        carriers = [[x.outputs[j] for x in instances] for j in range(len(shape.grounded))]
+        links = [[instance.links[i] for instance in instances] for i in range(len(shape.kinds))]
+        output_links = [[instance.outputs[j] for instance in instances] for j in range(len(shape.grounded))]
         windows = ClusterWindows(
             cluster={"gravity": constants(np.stack([self.robot.gravity for _ in instances]))},
             models=tables([instance.models for instance in instances]),
             constraints=tables([instance.constraints for instance in instances]),
             joints=[self._joint(shape, i, instances) for i in range(len(shape.kinds))],
-            bodies=[self._memory.of_links(own, has) for own, has in zip(carried, shape.carries, strict=True)],
-            outputs=[self._memory.of_links(links, True) for links in carriers],
+            bodies=[self._memory.of_links(column, has) for column, has in zip(links, shape.carries, strict=True)],
+            outputs=[self._memory.of_links(column, True) for column in output_links],
         )
-        windows.cluster |= {name: total.at([0] * len(instances), total.size) for name, total in self._totals.items()}
+        windows.cluster |= {name: total.at([0] * len(instances), total.size) for name, total in self.totals.items()}
         if self.gap is not None:
             windows.cluster["gap"] = self.gap.at([0] * len(instances))
         self._memory.add_clusters(windows, number, clusters)
@@ -284,24 +225,26 @@ class Sweep(Generic[B_co, C_co]):
 
     def _joint(self, shape: Shape, i: int, instances: Sequence[Instance]) -> dict[str, Any]:
         """The position of a joint, and its parts of vectors over independent velocities."""
-        tree, links, own = self.robot.tree, [instance.links[i] for instance in instances], {}
+        tree, links = self.robot.tree, [instance.links[i] for instance in instances]
+        parts: dict[str, Any] = {}
         if shape.stored[i] and "q" in self.vectors:
-            own["q"] = self.vectors["q"].at(self.robot.embedding.q_place[tree.q_start[links]], shape.kinds[i].nq)
+            parts["q"] = self.vectors["q"].at(self.robot.embedding.q_place[tree.q_start[links]], shape.kinds[i].nq)
         if shape.free[i]:
             starts = self.robot.embedding.v_place[tree.v_start[links] + shape.free[i][0]]
             for name, buffer in self.vectors.items():
                 if name != "q" and buffer.size == self.robot.nv:
-                    own[name] = buffer.at(starts, len(shape.free[i]))
-        return own
+                    parts[name] = buffer.at(starts, len(shape.free[i]))
+        return parts
 
 
 def tables(several: Sequence[Sequence[Numbers]]) -> list[dict[str, Any]]:
-    """The numbers of each part of clusters, by name, a row for each cluster."""
+    """The numbers of each part of clusters by name, with a row for each cluster."""
     return [dict(constant_fields(part)) for part in zip(*several, strict=True)]
 
 
-def _clear(total: View) -> None:
-    total.x = np.zeros(np.shape(total.x))
+def _links_with_springs(robot: Robot) -> set[int]:
+    """The links that springs between points pull at: their angles matter, even if they are symmetric rotors."""
+    return {robot.tree.place[body][0] for spring in robot.elements for body in (spring.first, spring.second)}
 
 
 def _valid_or_nan(result: View) -> None:

@@ -1,4 +1,4 @@
-"""The terms of actuators in programs: each joint that an actuator acts on, looked at in its own cluster."""
+"""The terms of actuators in programs: a term is one joint freedom that an actuator acts on, visited in its cluster."""
 
 from __future__ import annotations
 
@@ -17,27 +17,29 @@ from coupler.passes.shape import Shape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
-_ENDLESS = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
-_TINY = 1e-300  # N m or N: a limit of zero
+_UNLIMITED = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
+_TINY = 1e-300  # N m or N: keeps a limit of zero from dividing by zero
 
-TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of its joint, and the gear
-Slots = Mapping[str, Vector]  # numbers of all actuators, by the names of fields
+TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of the link's joint, and the gear
+Slots = Mapping[str, Vector]  # vectors over all actuators, by the names of fields
 
 
 class TermRecord(Record):
     """What a cluster sees of one term of an actuator."""
 
     gear = provided()
-    told, force = provided(), provided()  # what the actuator gets, and its force
+    total = provided()  # the actuator's entry of a result that is a sum over its terms
+    force = provided()  # the actuator's force
 
 
 def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None], slots: Slots, *more: Any) -> None:
-    """Runs a function of a cluster, and of the number of body and entry in it, for each term of all actuators.
+    """Runs a function for each term of each actuator.
 
     Args:
         sweep: the program.
-        function: reads and writes a `TermRecord`.
-        slots: vectors over all actuators; a term has its actuator's number of each.
+        function: takes the cluster, the number of a body in it and an entry of that body's joint. It reads and writes a
+            `TermRecord`.
+        slots: vectors over all actuators; a term sees its actuator's entry of each.
         more: further functions (windows, shape, rows) that provide fields, given all rows of a kernel.
     """
     robot, schedule = sweep.robot, sweep.schedule()
@@ -57,61 +59,65 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
 
 
 def visit_actuators(sweep: Sweep[Any, Any], function: Callable[[str], Callable[[View], None]], slots: Slots) -> None:
-    """Runs a function for each actuator, made for its kind, that sees its numbers in vectors, its gains and its limits.
+    """Runs a function for each actuator, made for its kind, that sees its entries of vectors, its gains and its limits.
 
-    Limits are finite, so that all numbers are: `least` and `most` of the control, `lower` and `upper` of the effort,
-    and `fastest`, of the speed.
+    The limits are `least` and `most` for the control, `lower` and `upper` for the effort, and `fastest` for the speed.
+    They are finite even for unlimited actuators.
     """
     actuators = sweep.robot.actuators
     for kind in dict.fromkeys(actuator.kind for actuator in actuators):
         numbers = [i for i, actuator in enumerate(actuators) if actuator.kind == kind]
-        known = {
+        numbers_of = {
             "stiffness": [actuators[i].stiffness for i in numbers],
             "gain": [actuators[i].damping for i in numbers],
         }
         limits = [(*actuators[i].control, *actuators[i].effort, actuators[i].speed) for i in numbers]
         names = ("least", "most", "lower", "upper", "fastest")
-        known |= dict(zip(names, np.clip(limits, -_ENDLESS, _ENDLESS).T, strict=True))
+        numbers_of |= dict(zip(names, np.clip(limits, -_UNLIMITED, _UNLIMITED).T, strict=True))
         window = fields(**{name: buffer.at(numbers) for name, buffer in slots.items()})
-        window |= fields(**{name: constants(np.array(values)) for name, values in known.items()})
-        sweep.builder.loop(function(kind), own=window)
+        window |= fields(**{name: constants(np.array(values)) for name, values in numbers_of.items()})
+        sweep.builder.loop(function(kind), actuator=window)
 
 
 def share_limits(sweep: Sweep[Any, Any], shared: Sequence[SharedLimit], forces: Vector) -> None:
-    """Writes the steps that weaken forces of actuators, by one factor, where their sum at a joint passes its limit.
+    """Writes the steps that scale down the forces of actuators, by a common factor, where they exceed a joint's limit.
 
     Args:
         sweep: the program.
-        shared: limits, and who shares them.
-        forces: of all actuators, within limits of their own.
+        shared: limits, and the actuators that share them.
+        forces: the forces of all actuators, within their own limits.
     """
-    for shape in dict.fromkeys(np.shape(own.gears) for own in shared):
-        alike = [own for own in shared if np.shape(own.gears) == shape]
-        window = fields(limits=constants([own.limits for own in alike]), gears=constants([own.gears for own in alike]))
-        for i, numbers in enumerate(zip(*(own.members for own in alike), strict=True)):
+    for shape in dict.fromkeys(np.shape(limit.gears) for limit in shared):
+        group = [limit for limit in shared if np.shape(limit.gears) == shape]
+        window = fields(
+            limits=constants([limit.limits for limit in group]), gears=constants([limit.gears for limit in group])
+        )
+        for i, numbers in enumerate(zip(*(limit.members for limit in group), strict=True)):
             window |= fields(**{numbered("force", i): forces.at(numbers)})
-        sweep.builder.loop(_sharing(shape[1]), own=window)
+        sweep.builder.loop(_sharing(shape[1]), shared=window)
 
 
 def _sharing(size: int) -> Callable[[View], None]:
-    def share_limit(own: View) -> None:
+    """The kernel for a limit that so many actuators share."""
+
+    def share_limit(shared: View) -> None:
         names = [numbered("force", i) for i in range(size)]
-        totals, factor = own.gears @ np.array([getattr(own, name) for name in names]), 1.0
-        for total, limit in zip(totals, own.limits, strict=True):
+        totals, factor = shared.gears @ np.array([getattr(shared, name) for name in names]), 1.0
+        for total, limit in zip(totals, shared.limits, strict=True):
             factor = np.minimum(factor, limit / np.maximum(np.maximum(np.abs(total), limit), _TINY))
         for name in names:
-            setattr(own, name, factor * getattr(own, name))
+            setattr(shared, name, factor * getattr(shared, name))
 
     return share_limit
 
 
 def actuators_by_cluster(robot: Robot) -> dict[int, list[int]]:
     """The numbers of the actuators that act in each cluster."""
-    own: dict[int, list[int]] = {}
+    numbers: dict[int, list[int]] = {}
     for number, actuator in enumerate(robot.actuators):
         for k in sorted({robot.cluster_tree.cluster_of[link] for link, _, _ in terms_of(robot, actuator)}):
-            own.setdefault(k, []).append(number)
-    return own
+            numbers.setdefault(k, []).append(number)
+    return numbers
 
 
 def row_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:
@@ -120,12 +126,12 @@ def row_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:
 
 
 def position_of(cluster: Visit[Any, Any], i: int, j: int) -> Any:
-    """The position of entry j of joint i; nothing, of a joint that turns as a ball does."""
+    """The position of entry j of joint i; zero for ball and free joints, whose entries have no position."""
     return cluster.q[i][j] if cluster.shape.kinds[i].nq == cluster.shape.kinds[i].nv else np.array(0.0)
 
 
 def cleared(sweep: Sweep[Any, Any], buffer: Buffer) -> Buffer:
-    """A vector that begins with zeros."""
+    """The vector, which the program sets to zero first."""
     if buffer.size:
         sweep.builder.loop(_clear, total=fields(x=buffer.at(range(buffer.size))))
     return buffer

@@ -1,4 +1,4 @@
-"""What clusters of one shape see while a pass runs over them: windows, and the views that a trace or Python makes."""
+"""What clusters of one shape see during a pass: windows for all rows, and the views of one row."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ T = TypeVar("T")
 
 @dataclass
 class ClusterParts(Generic[T]):
-    """Something of each part of a cluster; see `ClusterWindows` and `ClusterViews`.
+    """A value for each part of a cluster; see `ClusterWindows` and `ClusterViews`.
 
     Attributes:
-        cluster: of the cluster as a whole.
-        models: of each body the constants of its joint and inertia.
-        joints: of each body its joint's position and its parts of vectors over independent velocities.
-        bodies: of each body what it remembers.
-        outputs: of each body outside that carries the cluster what that remembers.
-        pairs: of each pair of bodies that feel each other's inertia.
-        output_pairs: of each pair of output bodies.
-        constraints: of each constraint by which the cluster is embedded its numbers.
-        bonds: of each loop joint or coupling its numbers and the force in it, where forces are asked for.
+        cluster: the cluster as a whole.
+        models: for each body the constants of its joint and inertia.
+        joints: for each body its joint's position and its parts of vectors over independent velocities.
+        bodies: for each body its memory.
+        outputs: for each output body its memory.
+        pairs: for each pair of bodies that carry the same cluster their memory.
+        output_pairs: for each pair of output bodies their memory.
+        constraints: for each constraint that the cluster is embedded by its numbers.
+        bonds: for each loop joint or coupling its numbers and the force in it, in programs that compute these forces.
     """
 
     cluster: T
@@ -40,19 +40,19 @@ class ClusterParts(Generic[T]):
 
 
 class ClusterWindows(ClusterParts[Fields]):
-    """Where the fields of clusters lie, row by row, for all clusters that are passed with one kernel."""
+    """Where the fields of clusters lie, row by row, for all clusters that one kernel serves."""
 
     def windows(self) -> dict[str, Any]:
         """The parameters of a kernel, by the names of the attributes."""
-        own = vars(self)
-        return {name: Window(own[name]) if name == "cluster" else [Window(x) for x in own[name]] for name in own}
+        parts = vars(self)
+        return {x: Window(parts[x]) if x == "cluster" else [Window(part) for part in parts[x]] for x in parts}
 
 
-ClusterViews = ClusterParts[Any]  # one row of it: each attribute a kernel's parameter, or a list of them
+ClusterViews = ClusterParts[Any]  # one row: each attribute is a kernel's parameter, or a list of them
 
 
 def kernel_of(function: Callable[[ClusterViews], object], name: str) -> Callable[..., None]:
-    """A function of a cluster's views as a kernel; what it returns is for Python callers alone."""
+    """A function of a cluster's views as a kernel, which returns nothing."""
 
     def kernel(**views: Any) -> None:
         function(ClusterViews(**views))

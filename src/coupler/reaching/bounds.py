@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.compiled import remembered
 from coupler.model import Robot
 from coupler.model.actuators import terms_of
 from coupler.model.joint import Joint
@@ -92,16 +91,7 @@ def within_limits(robot: Robot, q: np.ndarray) -> Any:
 
 
 def _beyond(robot: Robot, q: np.ndarray) -> np.ndarray:
-    """(..., Σ nq): how far the positions of all joints are beyond their limits."""
-    lower, upper = remembered(robot, _limits, _limits)
+    """(..., Σ nq): how far the positions of all joints are beyond their limits; negative within them."""
+    lower, upper = robot.tree.limits
     p = robot.embedding.positions(q)
     return np.maximum(lower - p, p - upper)
-
-
-def _limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
-    """The least and the largest positions of all joints, Σ nq each; infinite for those that turn as a ball does."""
-    lower, upper = np.full(robot.tree.nq, -np.inf), np.full(robot.tree.nq, np.inf)
-    for i, link in enumerate(robot.tree.links):
-        if link.kind.nq == link.kind.nv:
-            lower[robot.tree.positions(i)], upper[robot.tree.positions(i)] = link.kind.lower, link.kind.upper
-    return lower, upper

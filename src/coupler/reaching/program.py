@@ -86,7 +86,7 @@ def reach_program(robot: Robot) -> Program:
     The result q has actuators at these positions. Of the progress, the first number is how long the last step was, the
     second the largest ratio of a step to the one before, and the third by how much positions are missed.
     """
-    sweep = Sweep(robot, "reach", cluster=Reaching, remembering=True, tangent=True)
+    sweep = Sweep(robot, "reach", cluster=Reaching, leaf_clusters=True, tangent=True)
     builder, count = sweep.builder, len(robot.actuators)
     near, targets = builder.input("near", robot.nq), builder.input("positions", count)
     q, progress = builder.scratch("q", robot.nq), builder.scratch("progress", 5)
@@ -114,7 +114,7 @@ def reach_program(robot: Robot) -> Program:
         builder.loop(copy, entry=fields(source=targets.at(range(count)), target=missing.at(range(count))))
         sweep.forget()
         each_cluster(_look)
-        visit_terms(sweep, _subtract, {"told": missing})
+        visit_terms(sweep, _subtract, {"total": missing})
         write_rows(sweep, cleared(sweep, groups.A), groups.place)
         groups.write(_step, z, False, Part(progress, 2, 3), missing, {"missing": (missing, True)})
         each_cluster(_move)
@@ -139,7 +139,7 @@ def _subtract(cluster: Node, i: int, j: int) -> None:
     term, position = TermRecord(cluster.views.cluster), position_of(cluster, i, j)
     if not cluster.shape.solved:
         position = position + cluster.memory.shift[cluster.shape.starts[i] + j]
-    term.told = term.told - term.gear * position
+    term.total = term.total - term.gear * position
 
 
 def _step(A: Any, spanning: Sequence[int], missing: Any) -> tuple[Any, Any]:

@@ -57,9 +57,9 @@ def load(name: str, **options: Any) -> Robot:
         raise ModelError(f"there is no bundled robot {name!r};{hint} there are {listed(_NAMES, most=len(_NAMES))}")
     with imports():
         describe = getattr(import_module(f"coupler.robots.{name}"), name)
-    known = inspect.signature(describe).parameters
-    unknown = [option for option in options if option not in known]
+    parameters = inspect.signature(describe).parameters
+    unknown = [option for option in options if option not in parameters]
     if unknown:
-        known_options = f"its options are {listed(known)}" if known else "it has none"
-        raise ModelError(f"robot {name!r} has no option {listed(unknown)}; {known_options}")
+        hint = f"its options are {listed(parameters)}" if parameters else "it has none"
+        raise ModelError(f"robot {name!r} has no option {listed(unknown)}; {hint}")
     return describe(**options)

@@ -100,7 +100,7 @@ class _Layout:
         self.place = embedding.v_place.copy()
         self.place[entries] = robot.nv + np.arange(len(entries))
         self.quaternion_links = [
-            link for link in robot.states.motion.turning if self.place[robot.tree.v_start[link]] >= 0
+            link for link in robot.states.motion.quaternion_links if self.place[robot.tree.v_start[link]] >= 0
         ]
 
 

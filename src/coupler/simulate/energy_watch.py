@@ -16,7 +16,8 @@ from coupler.simulate.failures import fastest_joint
 
 GAINS = ("stop", "warn", "ignore")  # what a run can do about energy from nowhere
 
-EVERY = 10  # steps between two checks
+EVERY = 10  # steps between two checks, unless something suddenly moves
+_SUDDENLY = 2.0  # times the largest velocity so far
 GAIN = 0.1  # of the largest kinetic energy plus the range of the potential energy: what a sound step never gains
 _CREEP = 0.02  # m/s: the energy of a robot at this speed is too small to report
 _OVERLAP = 1e-6  # m: parting smaller overlaps does too little work to count
@@ -105,7 +106,7 @@ class EnergyWatch:
             stacklevel: the stack level of the function to which warnings refer.
         """
         self._engine, self._gains, self._stacklevel = engine, gains, stacklevel
-        self._ledger, self.on = Ledger(engine), gains != "ignore"
+        self._ledger, self.on, self._fastest = Ledger(engine), gains != "ignore", 0.0
 
     def note(self, steps: int, time: float, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: Any) -> None:
         """Checks a step.
@@ -122,8 +123,13 @@ class EnergyWatch:
             ModelError: if energy comes from nowhere, and the run is to stop then.
         """
         self._ledger.add_work(before, after, tau, None if f_ext is None else np.asarray(f_ext, dtype=float))
-        if steps % EVERY:
+        velocities = self._engine.layout.places["v"]
+        if steps == 1:
+            self._fastest = np.abs(before[velocities]).max()
+        fast = np.abs(after[velocities]).max()
+        if steps % EVERY and fast <= _SUDDENLY * self._fastest:
             return
+        self._fastest = max(self._fastest, fast)
         after = after[: self._engine.layout.state]
         gained, too_much = self._ledger.gained(after)
         if too_much:

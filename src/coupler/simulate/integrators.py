@@ -19,8 +19,7 @@ import numpy as np
 
 from coupler.dynamics import forward_dynamics, loop_dynamics
 from coupler.model import ModelError, Robot
-from coupler.model.embedding.states import batch_of
-from coupler.model.numbers import check_unmasked, numbers
+from coupler.model.numbers import batch_of, check_unmasked, numbers
 from coupler.simulate.chart import Chart, carried_velocities, fitted
 
 State = tuple[np.ndarray, np.ndarray]  # q and v, or carried velocities (see chart.py) in place of v

@@ -11,8 +11,7 @@ import numpy as np
 
 from coupler.contact.step.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.model import ModelError, Robot
-from coupler.model.embedding.states import batch_of
-from coupler.model.numbers import numbers
+from coupler.model.numbers import batch_of, numbers
 from coupler.model.wording import listed
 from coupler.simulate.adaptive import Control, adaptive_steps
 from coupler.simulate.chart import carried_velocities

@@ -179,6 +179,7 @@ def _in_chunks(
     size = _chunk(states, engine.layout.size)
     stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
     gaps = np.full((-(-states // size), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
+    unsolved = Unsolved()
     rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
 
     def simulate_chunk(first: int) -> Iterator[None]:
@@ -194,6 +195,7 @@ def _in_chunks(
         rooms.append(room)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: gain for i, gain in chunk.gained.items()})
+        unsolved.jammed = max(unsolved.jammed, chunk.jammed)
 
     engine.prepare(motors=len(controls) > 1)  # once, not by each thread
     if gains != "ignore" and states:
@@ -203,7 +205,6 @@ def _in_chunks(
     _tell_stops(batch, stops, reasons)
     _tell_gains(batch, states, gained)
     times = engine.step * hold * np.arange(count + 1)
-    unsolved = Unsolved()
     unsolved.note_all(recorded["residual"][1:], times)
     unsolved.warn(engine.robot, states * count)
     results = {

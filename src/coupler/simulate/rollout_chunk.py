@@ -18,6 +18,7 @@ class Chunk:
     Attributes:
         reasons: why states could not continue, by their number.
         gained: messages on states that have gained energy and continue, by their number.
+        jammed: the deepest overlap that was left as it is, m; see `StepStatus`.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class Chunk:
         self._states = self._start = self._laid_out(states)
         self.reasons: dict[int, str] = {}
         self.gained: dict[int, str] = {}
+        self.jammed = 0.0
         self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, self._batch), gains
 
     def _laid_out(self, rows: np.ndarray) -> np.ndarray:
@@ -75,6 +77,7 @@ class Chunk:
                 if not t and not i:
                     self._gaps[:] = self._rows(result[..., places["gaps"]]).min(axis=0)
                 np.maximum(residual, self._rows(result[..., places["residual"]]), out=residual)
+                self.jammed = max(self.jammed, float(result[..., places["jammed"]].max()))
                 taken = result[..., places["sweeps"]] + result[..., places["iterations"]]
                 np.maximum(sweeps, self._rows(taken), out=sweeps)
                 yield
@@ -91,6 +94,8 @@ class Chunk:
         self._results.reverse()
         result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
         failed = self._engine.advance_batch(self._states, controls[0], result, *controls[1:])
+        if failed is not None and self._ledger is not None:  # what has failed may have gained energy before
+            self._look_at_energy(self._ledger, self._states, time)
         if self._ledger is not None:
             self._ledger.add_work(self._states, result, controls[0])
             if (steps + 1) % EVERY == 0:

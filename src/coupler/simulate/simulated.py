@@ -169,7 +169,8 @@ class Simulated:
         residual, *counts = (float(self._last(name, np.zeros(1))[0]) for name in names)
         contacts, sweeps, iterations, rounds = (int(count) for count in counts)
         solved = residual <= self.options.tolerance * max(1.0, self._speed())
-        return StepStatus(residual, contacts, sweeps, iterations, rounds, solved)
+        jammed = float(self._last("jammed", np.zeros(1))[0])
+        return StepStatus(residual, contacts, sweeps, iterations, rounds, solved, jammed)
 
     def _speed(self) -> float:
         """A bound on the speed of contacts in the last step, m/s: twice the largest velocity of a joint.

@@ -133,7 +133,7 @@ class Simulation(Simulated):
         if motors is None and rates is None:
             result = self._fast_step(self._state, tau) if f_ext is None else None
             if result is None:
-                result = self._engine.advance(self._state, tau, f_ext)
+                result = self._advance(tau, f_ext)
                 self._fast_step = self._engine.fast_step  # compiled by now
         else:
             result = self._driven(tau, f_ext, motors, rates)
@@ -144,6 +144,15 @@ class Simulation(Simulated):
             self._watch.look(steps, self._before, result, tau, f_ext)
             self._due = self._watch.due
 
+    def _advance(self, tau: Any, f_ext: Any, controls: np.ndarray | None = None) -> np.ndarray:
+        """The result of a step; where none is possible, the error tells of energy that has risen."""
+        try:
+            return self._engine.advance(self._state, tau, f_ext, controls)
+        except ModelError as error:
+            if self._runs or not (told := self._watch.risen(self._state)):
+                raise
+            raise ModelError(f"{error}{told}") from error
+
     def _driven(self, tau: Any, f_ext: Any, motors: Any, rates: Any) -> np.ndarray:
         """The result of a step in which actuators act."""
         if type(motors) is np.ndarray and motors.shape == (self._actuators,) and rates is None and f_ext is None:
@@ -153,7 +162,7 @@ class Simulation(Simulated):
                 return result
         if motors is None:
             raise ModelError("rates: they are those of targets; give motors, too")
-        result = self._engine.advance(self._state, tau, f_ext, self._engine.controls(motors, rates))
+        result = self._advance(tau, f_ext, self._engine.controls(motors, rates))
         self._fast_motor_step = self._engine.fast_motor_step
         return result
 
@@ -205,7 +214,7 @@ class Simulation(Simulated):
             dtype: the type of the numbers in the log, "float64" or "float32".
             progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
             on_energy_gain: what to do if energy grows without work done on the robot, as steps that are too long can
-                cause: "stop", "warn" or "ignore". It is checked every ten steps.
+                cause: "stop", "warn" or "ignore". It is checked every ten steps, and when something gets twice as fast.
 
         Returns:
             The log: a row for the state before each logged step, with what acts in that step, and a last row for the
@@ -249,13 +258,14 @@ class Simulation(Simulated):
         unsolved: Unsolved,
         watch: EnergyWatch,
     ) -> None:
-        tau, residual = None, self._engine.layout.places["residual"].start
+        places, tau = self._engine.layout.places, None
+        residual, jammed = places["residual"].start, places["jammed"].start
         for k in range(steps):
             time, state = self._steps * self.step_size, self._state
             tau, f_ext, motors, rates = control.at(time, self.q, self.v)
             self.step(tau, f_ext, motors=motors, rates=rates)
             assert self._last_result is not None
-            unsolved.note(float(self._last_result[residual]), time)
+            unsolved.note(float(self._last_result[residual]), float(self._last_result[jammed]), time)
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
             if watch.on:

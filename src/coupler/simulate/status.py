@@ -11,6 +11,7 @@ from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted
 
 _TOLD_RESIDUAL = 1e-6  # m/s: solved contacts are far below; what is above is not rounding
+_TOLD_DEPTH = 1e-5  # m or rad: parts that wedge themselves into each other are far below
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,12 @@ class StepStatus:
         iterations: the number of iterations of the methods that follow the sweeps if these have not solved it.
         rounds: how often velocity-dependent forces were evaluated until the velocities at the middle of the step were
             found.
-        solved: whether the residual is within the tolerance, which in fast motion is relative to the largest velocity.
-            If not, no impulses were found that satisfy the laws, and there may be none, if overlaps or limits exclude
-            each other.
+        solved: whether the residual is within the tolerance of the simulation, 1e-9 m/s unless given, or in fast motion
+            that fraction of 2 v, with the largest entry v of joint velocities, m/s or rad/s. If not, no impulses were
+            found that satisfy the laws.
+        jammed: the depth of the deepest overlap, m, or of the joint furthest beyond a limit, m or rad, among those that
+            no impulses part, because friction wedges them, or because they exclude each other: the step keeps them from
+            growing, and its residual counts them as touching. 0 if there are none.
     """
 
     residual: float
@@ -35,16 +39,18 @@ class StepStatus:
     iterations: int
     rounds: int
     solved: bool
+    jammed: float
 
 
 class Unsolved:
-    """The steps of a run whose contacts were not solved."""
+    """The steps of a run whose contacts were not solved, and the deepest overlap that was left as it is."""
 
     def __init__(self) -> None:
-        self.count, self.worst, self.time = 0, 0.0, 0.0
+        self.count, self.worst, self.time, self.jammed = 0, 0.0, 0.0, 0.0
 
-    def note(self, residual: float, time: float) -> None:
-        """Counts a step that starts at a time, if its contacts violate their laws."""
+    def note(self, residual: float, jammed: float, time: float) -> None:
+        """Counts a step that starts at a time, if its contacts violate their laws; see `StepStatus` for the others."""
+        self.jammed = max(self.jammed, jammed)
         if residual > _TOLD_RESIDUAL:
             self.count += 1
             if residual > self.worst:
@@ -62,8 +68,15 @@ class Unsolved:
         if self.count:
             warnings.warn(
                 f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that keep "
-                f"the laws of contact: they are missed by up to {self.worst:.2g} m/s, at {self.time:.6g} s. Where "
-                "overlaps or limits exclude each other there are none; otherwise shorter steps may help",
+                f"the laws of contact: they are missed by up to {self.worst:.2g} m/s, at {self.time:.6g} s. Shorter "
+                "steps may help",
+                ModelWarning,
+                stacklevel=3,
+            )
+        if self.jammed > _TOLD_DEPTH:
+            warnings.warn(
+                f"robot {robot.name!r}: overlaps of up to {self.jammed:.2g} m, or joints so far beyond limits, m or "
+                "rad, were left as they are: no impulses part them, because they exclude each other or jam",
                 ModelWarning,
                 stacklevel=3,
             )

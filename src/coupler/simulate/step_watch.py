@@ -60,6 +60,14 @@ class StepWatch:
             self._ledger, self._until, self._began, self.due = Ledger(self._engine), steps + _CLOSELY, total, steps + 1
             self._ledger.gained(state)
 
+    def risen(self, state: np.ndarray) -> str:
+        """That the energy of a state from which no step is possible has risen, if it has."""
+        lowest = self._lowest
+        total, rises = self._look(state)
+        if not rises:
+            return ""
+        return f"; its energy has risen by {total - lowest:.3g} J, by work or because steps are too long"
+
     def _look(self, state: np.ndarray) -> tuple[float, bool]:
         """The energy of a state, J, and whether it has risen, by work or from nowhere."""
         kinetic, potential = (float(energy) for energy in self._engine.energies(state))

@@ -2,7 +2,7 @@
 
 A motion vector is (ω, v): angular velocity and the velocity of the point at the frame's origin. A force vector is
 (n, f): moment about the origin and force. Both are arrays of 6, angular part first. Every function takes floats or
-nodes of a trace. Names say what a thing is: `X` a transform, `m` a motion, `f` a force, `I` an inertia.
+nodes of a trace. `X` is a transform, `m` a motion, `f` a force, `I` an inertia.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ def cross_force_matrix(v: Array) -> Array:
 
 
 def mirrored(M: Array) -> Array:
-    """A symmetric matrix from its upper triangle, so that what is equal is computed once."""
+    """The symmetric matrix with the upper triangle of M, so that a trace computes equal entries once."""
     n = len(M)
     return np.array([[M[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
 
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """The change of coordinates from a frame A to a frame B, kept as a rotation and a translation.
+    """The change of coordinates from a frame A to a frame B, stored as a rotation and a translation.
 
-    As a 6 × 6 matrix on motion vectors it is X = [[E, 0], [−E r×, E]]; `X @ m` is the motion m, given in A, seen from
-    B. Forces and inertias travel the other way, from B to A, by the transpose.
+    As a 6 × 6 matrix on motion vectors it is X = [[E, 0], [−E r×, E]]: `X @ m` are the coordinates in B of a motion m
+    given in A. The transpose takes forces and inertias the other way, from B to A.
 
     Attributes:
         E: 3 × 3 rotation: a vector with coordinates u in A has coordinates E u in B.
@@ -126,7 +126,7 @@ class Transform:
 
     @cached_property
     def axis(self) -> tuple[int, int, float] | None:
-        """An axis of B, the axis of A that it is parallel to, and 1 or -1; None if it is known of none."""
+        """An axis of B, the parallel axis of A, and the sign, ±1; None if no two axes are known to be parallel."""
         values = [[known_value(x) for x in row] for row in self.E]
         for i, row in enumerate(values):
             for j, sign in enumerate(row):
@@ -137,8 +137,9 @@ class Transform:
     def turn_back(self, A: Array) -> Array:
         """Eᵀ A E: a 3 × 3 matrix along B's axes, seen along A's.
 
-        If E turns about an axis, that takes half the products: in the plane across it, with (x, y) where E takes the
-        first axis, [[p, q], [r, t]] becomes [[t + x w, ±(q − y w)], [±(r − y w), p − x w]], w = x (p − t) + y (q + r).
+        If E is a rotation about a coordinate axis, this takes half the products. In the plane across that axis, with
+        (x, y) the first column of E there, [[p, q], [r, t]] becomes [[t + x w, ±(q − y w)], [±(r − y w), p − x w]],
+        where w = x (p − t) + y (q + r).
         """
         if self.axis is None:
             return self.E.T @ A @ self.E
@@ -170,7 +171,7 @@ class Transform:
 
 @dataclass(frozen=True, eq=False)
 class RigidInertia:
-    """The inertia of a rigid body in a frame, kept as its ten parameters.
+    """The inertia of a rigid body in a frame, stored as its ten parameters.
 
     Attributes:
         m: mass, kg.
@@ -197,7 +198,7 @@ class RigidInertia:
         return np.concatenate([self.I @ w + H @ v, self.m * v - H @ w])
 
     def __add__(self, other: RigidInertia) -> RigidInertia:
-        """Two bodies welded together."""
+        """The inertia of two bodies welded together."""
         return RigidInertia(self.m + other.m, self.h + other.h, self.I + other.I)
 
     def seen_from(self, X: Transform) -> RigidInertia:

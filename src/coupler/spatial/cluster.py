@@ -1,10 +1,10 @@
 """Spatial vector algebra for clusters of bodies [001, §V].
 
-A cluster's motion, force or momentum is that of its bodies, one below the other (`stack`); its inertia and its joints'
-subspaces stand on a block diagonal (`block`). Two kinds of transforms act on them. A `ClusterTransform` leads from the
-bodies of the parent cluster to those of this one: every body hangs on one *output body*, the nearest body outside the
-cluster that carries it. A `Remap` turns what is relative to the parent body into what is relative to the output body.
-Both are kept as one transform a body and never as matrices: their cost grows with the number of bodies, not its square.
+A cluster's motion, force or momentum stacks those of its bodies (`stack`); its inertia and the subspaces of its joints
+are block diagonal (`block`). Two kinds of transforms act on them. A `ClusterTransform` goes from the bodies of the
+parent cluster to those of this one: every body hangs on one *output body*, the nearest body outside the cluster that
+carries it. A `Remap` turns quantities relative to parent bodies into quantities relative to output bodies. Both store
+one transform per body, never a matrix, so that their cost grows with the number of bodies and not with its square.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def stack(parts: Sequence[Array]) -> Array:
 
 
 def split(stacked: Array) -> list[Array]:
-    """The parts of six rows each of what belongs to each body."""
+    """The inverse of `stack`: six rows for each body."""
     return [stacked[i : i + 6] for i in range(0, len(stacked), 6)]
 
 
@@ -60,7 +60,7 @@ class ClusterTransform:
             raise ValueError(f"each body needs one of the {self.size} bodies of the parent cluster, got {self.outputs}")
 
     def __matmul__(self, m: Array) -> Array:
-        """Motions of the parent cluster's bodies (6 size rows), as seen by this cluster's bodies."""
+        """ᵏX_λ m: motions of the parent cluster's bodies (6 · size rows) in the frames of this cluster's bodies."""
         parent = split(m)
         return stack([X @ parent[j] for X, j in zip(self.transforms, self.outputs, strict=True)])
 
@@ -97,12 +97,12 @@ class ClusterTransform:
 
 @dataclass(frozen=True, eq=False)
 class Remap:
-    """ᴸX_λ of a cluster: from what is relative to parent bodies to what is relative to output bodies. [001, eq. 19-23]
+    """ᴸX_λ of a cluster: from quantities relative to parent bodies to those relative to output bodies. [001, eq. 19-23]
 
     Attributes:
         transforms: for each body, the transform from its parent body's frame to its own.
-        parents: for each body, which body of the same cluster its parent is, or None where it is outside. Parents come
-            before their children.
+        parents: for each body, which body of the same cluster is its parent, or None if the parent is outside. Parents
+            come before their children.
     """
 
     transforms: Sequence[Transform]
@@ -115,32 +115,32 @@ class Remap:
             raise ValueError(f"the parent of each body must come before it in the cluster, got {self.parents}")
 
     def motion(self, m: Array) -> Array:
-        """ᴸX_λ m: motions relative to the parents, one after the other, made relative to the output bodies."""
-        done: list[Array] = []
-        for X, j, own in zip(self.transforms, self.parents, split(m), strict=True):
-            done.append(own if j is None else own + X @ done[j])
-        return stack(done)
+        """ᴸX_λ m: motions relative to the output bodies, from motions relative to the parents."""
+        summed: list[Array] = []
+        for X, j, motion in zip(self.transforms, self.parents, split(m), strict=True):
+            summed.append(motion if j is None else motion + X @ summed[j])
+        return stack(summed)
 
     def inverse_motion(self, m: Array) -> Array:
-        """The way back: motions relative to the output bodies made relative to the parents."""
-        parts = split(m)
-        pairs = zip(self.transforms, self.parents, parts, strict=True)
-        return stack([own if j is None else own - X @ parts[j] for X, j, own in pairs])
+        """The inverse of `motion`: motions relative to the parents, from motions relative to the output bodies."""
+        motions = split(m)
+        bodies = zip(self.transforms, self.parents, motions, strict=True)
+        return stack([motion if j is None else motion - X @ motions[j] for X, j, motion in bodies])
 
     def force(self, f: Array) -> Array:
-        """ᴸX*_λ f: forces across tree joints made forces across the cluster joint. [001, eq. 22, 27]
+        """ᴸX*_λ f: forces across the cluster joint, from forces across its tree joints. [001, eq. 22, 27]
 
-        Each body keeps what does not go on to a body of the same cluster.
+        What a tree joint transmits to bodies further out in the same cluster is subtracted.
         """
-        parts = split(f)
-        kept = list(parts)
-        for X, j, own in zip(self.transforms, self.parents, parts, strict=True):
+        across_tree = split(f)
+        across_cluster = list(across_tree)
+        for X, j, force in zip(self.transforms, self.parents, across_tree, strict=True):
             if j is not None:
-                kept[j] = kept[j] - X.transform_force(own)
-        return stack(kept)
+                across_cluster[j] = across_cluster[j] - X.transform_force(force)
+        return stack(across_cluster)
 
     def inverse_force(self, f: Array) -> Array:
-        """The way back, the transpose of `motion`: each tree joint carries all bodies of the cluster beyond it."""
+        """The inverse of `force`, transpose of `motion`: a tree joint carries all bodies of the cluster beyond it."""
         carried = split(f)
         for i in reversed(range(len(carried))):
             j = self.parents[i]

@@ -19,6 +19,7 @@ from coupler.kinematics import body_poses, frame_pose
 from coupler.model import Robot
 from coupler.model.tree import GROUND
 from coupler.simulate import Simulation
+from coupler.studies.cycloid import cycloid
 from coupler.studies.report import save_table, verdict, with_pyplot
 from coupler.studies.rh5 import Motion, actuation, actuator_forces, actuator_positions, reduced
 
@@ -46,12 +47,13 @@ def boxing(robot: Robot) -> Motion:
     """The reference motion: from pose to pose, at rest at each."""
     keys = np.array([[_angle(joint, pose) for joint in robot.independent_joints] for pose in POSES])
     steps = round(SEGMENT / STEP)
-    phase = 2 * np.pi * np.arange(steps)[:, None] / steps
+    s, ds, dds = cycloid(STEP * np.arange(steps)[:, None], SEGMENT)
     ways = list(zip(keys[:-1], keys[1:] - keys[:-1], strict=True))
-    y = [start + (phase - np.sin(phase)) / (2 * np.pi) * way for start, way in ways]
-    v = [(1 - np.cos(phase)) / SEGMENT * way for _, way in ways]
-    a = [2 * np.pi * np.sin(phase) / SEGMENT**2 * way for _, way in ways]
-    return Motion(STEP * np.arange(steps * len(ways)), np.concatenate(y), np.concatenate(v), np.concatenate(a))
+    y, v, a = (
+        np.concatenate(parts)
+        for parts in zip(*((start + s * way, ds * way, dds * way) for start, way in ways), strict=True)
+    )
+    return Motion(STEP * np.arange(steps * len(ways)), y, v, a)
 
 
 def _angle(joint: str, pose: str) -> float:
@@ -117,7 +119,9 @@ def _actuators(name: str, folder: Path, robots: dict[str, Robot], motion: Motion
     verdict("hybrid against analytical", '"without any significant loss of performance"', ours, outcome)
     outcome = "agrees, in a simulation and with another motion" if worst[2] < 1e-3 else "differs"
     verdict("tracking, RMS", '"can be tracked"', f"{1e3 * worst[2]:.2g} mm", outcome)
-    curves = {f"{way}_{x}": getattr(own, x)[:, columns] for way, own in seen.items() for x in ("position", "force")}
+    curves = {
+        f"{way}_{x}": getattr(result, x)[:, columns] for way, result in seen.items() for x in ("position", "force")
+    }
     curves |= {"tracked_position": tracked[:, columns], "applied_force": applied[:, columns]}
     np.savez(folder / f"{name}.npz", t=motion.t, **curves)  # type: ignore[arg-type]
 

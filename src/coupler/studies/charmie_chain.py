@@ -91,8 +91,8 @@ class Chain:
         for name, link in self.links.items():
             before, O_before = results[link.before]
             shift = positions[name] * AXES[link.JO] if link.JT == "P" else np.zeros(3)
-            own = link.rotation(positions.get(name, 0.0))
-            results[name] = before @ own, O_before + before @ (link.B + own @ shift)
+            R = link.rotation(positions.get(name, 0.0))
+            results[name] = before @ R, O_before + before @ (link.B + R @ shift)
         return results
 
     def loads(
@@ -107,9 +107,9 @@ class Chain:
         state = {"": (zero, zero, -GRAVITY)}  # the predecessor of the first body, in the world
         for name, link in self.links.items():
             omega, alpha, a = state[link.before]
-            R[name] = own = link.rotation(positions.get(name, 0.0))
+            R[name] = link.rotation(positions.get(name, 0.0))
             at_B = a + np.cross(alpha, link.B) + np.cross(omega, np.cross(omega, link.B))
-            w, dw, p = own.T @ omega, own.T @ alpha, own.T @ at_B
+            w, dw, p = R[name].T @ omega, R[name].T @ alpha, R[name].T @ at_B
             if link.JT == "R":
                 z, rate = AXES[link.JO], velocities[name]
                 dw = dw + accelerations[name] * z + rate * np.cross(w, z)  # eq. 30

@@ -53,9 +53,9 @@ def run(name: str, folder: Path) -> None:
     rows: list[list[Any]] = []
     for model, robot in robots.items():
         for module, make in MODULES.items():
-            # Closed forms hide what loops transmit, so that forces in joints are told for loops that are searched for.
-            own = robot.with_closure("numerical") if make is joint_forces_program and robot.loops else robot
-            counts = make(own).operations()
+            # Closed forms hide what loops transmit: forces in joints are counted with loops closed by Newton's method.
+            searched = make is joint_forces_program and bool(robot.loops)
+            counts = make(robot.with_closure("numerical") if searched else robot).operations()
             by_kind = [sum(n for op, n in counts.items() if KINDS.get(op) == kind) for kind in kinds]
             total = counts.total()
             cells = [*by_kind, total - sum(by_kind), total]
@@ -71,26 +71,32 @@ def run(name: str, folder: Path) -> None:
 
 def _controller(folder: Path, robot: Robot) -> None:
     """Writes the C files, and compares what they compute with coupler."""
-    programs = {own: MODULES[module](robot) for module, own in EXPORTED.items()}
-    for own, program in programs.items():
-        header, source = render(program, name=own).save(folder)
+    programs = {function: MODULES[module](robot) for module, function in EXPORTED.items()}
+    for function, program in programs.items():
+        header, source = render(program, name=function).save(folder)
         print(f"saved {header} and {source}: {len(source.read_text().splitlines())} lines")
     compiler = next((computed for computed in map(shutil.which, ("cc", "gcc", "clang")) if computed), None)
     if compiler is None:
-        verdict("a program for the controller", "future work", "written in C99", "no compiler is here to try it with")
+        verdict(
+            "a program for the controller",
+            "future work",
+            "written in C99",
+            "better: written, but no compiler is here to try it with",
+        )
         return
     q, v, a = _states(robot)
     worst = 0.0
     with tempfile.TemporaryDirectory() as built:
-        for own, program in programs.items():
-            library = Path(built) / f"{own}.so"
-            files = [str(folder / f"{own}.c"), "-o", str(library), "-lm"]
+        for function, program in programs.items():
+            library = Path(built) / f"{function}.so"
+            files = [str(folder / f"{function}.c"), "-o", str(library), "-lm"]
             subprocess.run([compiler, "-O2", "-std=c99", "-shared", "-fPIC", *files], check=True)
-            given = (q, v, a) if "dynamics" in own else (q,)
+            given = (q, v, a) if "dynamics" in function else (q,)
             expected = compile(program)(*given)
-            computed, seconds = _called(ctypes.CDLL(str(library))[own], program, given, expected)
+            computed, seconds = _called(ctypes.CDLL(str(library))[function], program, given, expected)
             worst = max(worst, float(np.abs(computed - expected).max() / np.abs(expected).max()))
-            print(f"{own}: {1e6 * seconds:.2f} µs a call, from Python by ctypes, compiled by {Path(compiler).name} -O2")
+            how = f"from Python by ctypes, compiled by {Path(compiler).name} -O2"
+            print(f"{function}: {1e6 * seconds:.2f} µs a call, {how}")
     measured = f"C99 on this machine, {worst:.0e} of the largest number from coupler"
     verdict("a program for the controller", "future work", measured, "better: written" if worst < AGREES else "differs")
 
@@ -98,9 +104,9 @@ def _controller(folder: Path, robot: Robot) -> None:
 def _states(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The paper's motion by joints."""
     led, motion = robot_by_actuators(), paper_motion(STATES)
-    positions, own = led.joint_positions(motion.q), robot.independent_joints
-    q = robot.pack_q({joint: positions[joint] for joint in own})
-    rows = [led.tree.velocities(led.tree.number[joint])[0] for joint in own]
+    positions, joints = led.joint_positions(motion.q), robot.independent_joints
+    q = robot.pack_q({joint: positions[joint] for joint in joints})
+    rows = [led.tree.velocities(led.tree.number[joint])[0] for joint in joints]
     G, g = led.explicit_constraint(motion.q, motion.v)
     v = (G[:, rows] @ motion.v[..., None])[..., 0]
     return q, v, (G[:, rows] @ motion.a[..., None])[..., 0] + g[:, rows]
@@ -118,8 +124,8 @@ def _called(
         return x.ctypes.data_as(pointer)
 
     rows = [[np.ascontiguousarray(x[k]) for x in given] for k in range(len(like))]
-    for own, row in zip(result, rows, strict=True):
-        function(*map(at, row), at(own), at(work))
+    for output, row in zip(result, rows, strict=True):
+        function(*map(at, row), at(output), at(work))
     arguments = (*map(at, rows[0]), at(result[0]), at(work))
     start = time.perf_counter()
     for _ in range(CALLS):

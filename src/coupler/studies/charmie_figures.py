@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.forces import joint_forces
+from coupler.grouping import grouped
 from coupler.kinematics import body_poses
 from coupler.model import ModelError
 from coupler.robots.charmie import POINTS
@@ -39,25 +40,25 @@ def run(name: str, folder: Path) -> None:
 
 
 def _body_5(name: str, folder: Path) -> None:
-    own = {point: frame.r for point, frame in robot_by_actuators().bodies["5"].frames.items()}
-    rows = [[point.partition(".")[2], *(1e3 * at)] for point, at in own.items()]
+    places = {point: frame.r for point, frame in robot_by_actuators().bodies["5"].frames.items()}
+    rows = [[point.partition(".")[2], *(1e3 * at)] for point, at in places.items()]
     save_table(folder / f"{name}.csv", ["point of body 5", "x, mm", "y, mm", "z, mm"], rows)
     printed = {f"5.{point}": np.array(at) / 1e3 for point, at in POINTS["5"].items()}
-    same = sum(np.array_equal(own[point], at) for point, at in printed.items())
-    verdict("points of body 5", "14", str(same), "agrees" if same == len(own) == 14 else "differs")
+    same = sum(np.array_equal(places[point], at) for point, at in printed.items())
+    verdict("points of body 5", "14", str(same), "agrees" if same == len(places) == 14 else "differs")
 
     def draw(plt: Any) -> None:
         axes = plt.figure(figsize=(5, 7)).add_subplot(projection="3d")
         for first, second in BODY_5:
-            axes.plot(*np.stack([own[f"5.{first}"], own[f"5.{second}"]]).T, "C0-")
-        places: dict[tuple[float, ...], list[str]] = {}
-        for point, at in own.items():
-            places.setdefault(tuple(at), []).append(point.partition(".")[2])
-        for at, points in places.items():
+            axes.plot(*np.stack([places[f"5.{first}"], places[f"5.{second}"]]).T, "C0-")
+        at_place = grouped(places, lambda point: tuple(places[point]))
+        for at, points in at_place.items():
             axes.scatter(*at, color="k", s=12)
-            below = any(0.0 < other[2] - at[2] < 0.03 and other[:2] == at[:2] for other in places)
-            axes.text(*at, f"  {', '.join(points)}", va="top" if below else "bottom")
-        axes.set_box_aspect(np.ptp(np.array(list(own.values())), axis=0) + 0.05)
+            below = any(0.0 < other[2] - at[2] < 0.03 and other[:2] == at[:2] for other in at_place)
+            axes.text(
+                *at, f"  {', '.join(point.partition('.')[2] for point in points)}", va="top" if below else "bottom"
+            )
+        axes.set_box_aspect(np.ptp(np.array(list(places.values())), axis=0) + 0.05)
         axes.set(xticks=[-0.2, 0.0, 0.2], yticks=[0.0, 0.05])
         axes.set(xlabel="x, m", ylabel="y, m", zlabel="z, m", title="body 5 in its own axes")
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from coupler.kinematics import body_poses
-from coupler.model import ModelError, Robot
+from coupler.model import Robot
 from coupler.model.tree import GROUND
+from coupler.view.plotting import matplotlib_module, new_figure
 
 MAIN, ACTUATOR, SPRING, OTHER = "#22303C", "#0072B2", "#009E73", "#B8860B"
 # How body 5 is drawn: from point to point of Table 1, as its figure seems to have it [Fig. 4].
@@ -38,9 +39,9 @@ def bones(robot: Robot, *, auxiliary: bool = True) -> list[Bone]:
             bones.append((body, np.asarray(start, float), other, np.asarray(end, float), colour))
 
     for joint in robot.joints:
-        at, own = joint.placement.r, colour[joint.child] if colour[joint.parent] != MAIN else MAIN
+        at, of_parent = joint.placement.r, colour[joint.child] if colour[joint.parent] != MAIN else MAIN
         if joint.parent not in (GROUND, drawn_by_points) and np.linalg.norm(at) > 0 and colour[joint.child] == MAIN:
-            add(joint.parent, np.zeros(3), joint.parent, at, own)
+            add(joint.parent, np.zeros(3), joint.parent, at, of_parent)
         if joint.kind.kind == "prismatic":
             add(joint.parent, at, joint.child, np.zeros(3), colour[joint.child])
     for loop in robot.loops:
@@ -81,17 +82,12 @@ class Stage:
             auxiliary: as for `bones`.
             size: of the picture, inches.
         """
-        try:
-            from matplotlib.backends.backend_agg import FigureCanvasAgg  # type: ignore[import-not-found]
-            from matplotlib.figure import Figure  # type: ignore[import-not-found]
-            from mpl_toolkits.mplot3d.art3d import Line3DCollection  # type: ignore[import-not-found]
-        except ImportError:
-            raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
+        canvas, art3d = map(matplotlib_module, ("matplotlib.backends.backend_agg", "mpl_toolkits.mplot3d.art3d"))
         self._robot, self._bones = robot, bones(robot, auxiliary=auxiliary)
-        self.figure = Figure((size, size))
-        self._canvas, self._axes_drawn = FigureCanvasAgg(self.figure), None
+        self.figure = new_figure(size, size)
+        self._canvas, self._axes_drawn = canvas.FigureCanvasAgg(self.figure), None
         self.axes: Any = self.figure.add_axes((0, 0, 1, 1), projection="3d")
-        self._lines = Line3DCollection(
+        self._lines = art3d.Line3DCollection(
             np.zeros((len(self._bones), 2, 3)), colors=[bone[-1] for bone in self._bones], linewidths=2.0
         )
         self.axes.add_collection3d(self._lines, autolim=False)
@@ -143,8 +139,8 @@ class Stage:
 
 def _parts(robot: Robot, joint: str) -> tuple[str, ...]:
     """The bodies of a strut whose slide is a joint, and none for any other joint."""
-    own = next(other for other in robot.joints if other.name == joint)
-    return (own.parent, own.child) if robot.bodies[own.child].massless and own.parent != GROUND else ()
+    slide = next(other for other in robot.joints if other.name == joint)
+    return (slide.parent, slide.child) if robot.bodies[slide.child].massless and slide.parent != GROUND else ()
 
 
 def _colour(robot: Robot, body: str, springs: set[str], driven: set[str]) -> str:

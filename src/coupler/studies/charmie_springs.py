@@ -18,6 +18,7 @@ import numpy as np
 from coupler.mechanisms import Spring
 from coupler.robots.charmie import SPRINGS, charmie
 from coupler.sizing import ActuatorSizing, size_actuators
+from coupler.studies.cycloid import cycloid
 from coupler.studies.report import LeftOut, save_table, verdict, with_pyplot
 
 STATES, DURATION = 401, 8.0  # number, s
@@ -31,7 +32,7 @@ Springs = dict[str, Spring | None]
 
 
 @dataclass(frozen=True)
-class Found:
+class Fit:
     """The springs that help one actuator: stiffness in N/m, pretension in N, and its forces with them, n, N."""
 
     stiffness: float
@@ -44,26 +45,26 @@ def run(name: str, folder: Path) -> None:
     without: Springs = dict.fromkeys(SPRINGS)
     bare = sized(without)
     fits, best = {}, dict(without)
-    for actuator, own in MECHANISMS.items():
+    for actuator, springs in MECHANISMS.items():
         column = bare.names.index(actuator)
         by_unit = [
-            sized(without | {spring: _spring(spring, k, T0) for spring in own}).forces[:, column]
+            sized(without | {spring: _spring(spring, k, T0) for spring in springs}).forces[:, column]
             - bare.forces[:, column]
             for k, T0 in ((UNIT[0], 0.0), (0.0, UNIT[1]))
         ]
         fits[actuator] = fitted(bare.forces[:, column], by_unit)
-        best |= {spring: _spring(spring, fits[actuator].stiffness, fits[actuator].pretension) for spring in own}
+        best |= {spring: _spring(spring, fits[actuator].stiffness, fits[actuator].pretension) for spring in springs}
         print(f"springs for {actuator} found", flush=True)
     chosen = {"no springs": bare, "as bundled": sized(dict(SPRINGS)), "optimised": sized(best)}
     rows: list[list[Any]] = []
     for actuator in MECHANISMS:
         for way, sizing in chosen.items():
-            own = sizing.summary[actuator]
-            rows.append([actuator, way, own["RMS force"], own["peak force"], own["peak power"], own["work done"]])
+            load = sizing.summary[actuator]
+            rows.append([actuator, way, load["RMS force"], load["peak force"], load["peak power"], load["work done"]])
     head = ["actuator", "springs", "RMS force, N", "peak force, N", "peak power, W", "work done, J"]
     save_table(folder / f"{name}.csv", head, rows)
-    for actuator, own in fits.items():
-        k, T0, expected = own.stiffness, own.pretension, own.forces
+    for actuator, fit in fits.items():
+        k, T0, expected = fit.stiffness, fit.pretension, fit.forces
         forces = {way: sizing.forces[:, bare.names.index(actuator)] for way, sizing in chosen.items()}
         missed = float(np.abs(forces["optimised"] - expected).max() / np.abs(forces["no springs"]).max())
         rms = {way: float(np.sqrt((x**2).mean())) for way, x in forces.items()}
@@ -89,20 +90,17 @@ def sized(springs: Springs) -> ActuatorSizing:
     """What a cycle of work asks of the actuators of CHARMIE with these springs."""
     robot = charmie(springs=springs)
     t = np.linspace(0.0, DURATION, STATES)
-    phase = 4.0 * np.pi * t / DURATION  # twice around: down and up again
-    rate = 4.0 * np.pi / DURATION
-    down = np.where(t < DURATION / 2, 1.0, -1.0)
-    way = (phase - np.sin(phase)) / (2 * np.pi)
-    y = np.where(t < DURATION / 2, way, 2.0 - way)
-    v = down * rate * (1.0 - np.cos(phase)) / (2 * np.pi)
-    a = down * rate**2 * np.sin(phase) / (2 * np.pi)
+    s, ds, dds = cycloid(t, DURATION / 2)
+    is_first_half = t < DURATION / 2  # then it goes down, and after that up again
+    y, sign = np.where(is_first_half, s, 2.0 - s), np.where(is_first_half, 1.0, -1.0)
+    v, a = sign * ds, sign * dds
     amplitude = np.zeros(robot.nv)
     amplitude[robot.v_slice("4")], amplitude[robot.v_slice("5")] = SQUAT, BOW
     q = robot.pack_q({"4": SQUAT * y, "5": BOW * y})
     return size_actuators(robot, t, q, v[:, None] * amplitude, a[:, None] * amplitude)
 
 
-def fitted(bare: np.ndarray, by_unit: list[np.ndarray]) -> Found:
+def fitted(bare: np.ndarray, by_unit: list[np.ndarray]) -> Fit:
     """The springs with which forces of least squares are left.
 
     Args:
@@ -116,7 +114,7 @@ def fitted(bare: np.ndarray, by_unit: list[np.ndarray]) -> Found:
     bounds = np.zeros(2), np.array(LARGEST) / UNIT
     solution = lsq_linear(np.stack(by_unit, axis=1), -bare, bounds=bounds, method="bvls", tol=1e-14)
     k, T0 = solution.x * UNIT
-    return Found(float(k), float(T0), bare + np.stack(by_unit, axis=1) @ solution.x)
+    return Fit(float(k), float(T0), bare + np.stack(by_unit, axis=1) @ solution.x)
 
 
 def _spring(name: str, stiffness: float, pretension: float) -> Spring | None:

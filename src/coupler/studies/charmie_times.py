@@ -11,7 +11,7 @@ besides that the forces and torques in all joints and loops. A time is
 - "recursion": of the paper's own recursion in NumPy, on this machine, one step after the other;
 - "drawn": of the same, one a call, with each step drawn in 3-D by matplotlib.
 
-The recursion and drawing take long: they are timed for some steps, and told for 1,000.
+The recursion and drawing take long: they are timed for some steps, and scaled to 1,000.
 
 The paper's times include its initialisation, and are from another machine. Its arms are not described: ours are the
 first joints of CHARMIE's left arm, fixed to the ground.
@@ -46,7 +46,7 @@ from coupler.studies.report import best_times, note, save_table, verdict, with_p
 STEPS = 1000
 ARMS = (2, 4, 6)
 LONG = (12, 24, 48)  # joints of longer arms, which repeat those of CHARMIE's
-RECURSION, FRAMES = 20, 10  # steps of the recursion, and frames, from which 1,000 are told
+RECURSION, FRAMES = 20, 10  # steps of the recursion, and frames, from which the time of 1,000 follows
 SECONDS = 0.5  # for each time, while they take turns
 PAPER = {  # s: kinematics, dynamics, both with graphics
     "2-DOF Arm": (0.211, 0.482, 35.810, 36.140),
@@ -84,8 +84,8 @@ def run(name: str, folder: Path) -> None:
     for (model, calls), paper in zip(models.items(), PAPER.values(), strict=True):
         times: dict[str, float] = {}
         for way in WAYS:  # quick ones by themselves, so that they are called often
-            own = {name: call for name, call in calls.items() if name.endswith(way)}
-            times |= dict(zip(own, best_times(list(own.values()), SECONDS), strict=True))
+            of_way = {name: call for name, call in calls.items() if name.endswith(way)}
+            times |= dict(zip(of_way, best_times(list(of_way.values()), SECONDS), strict=True))
         for kind, without, drawn in (("kinematics", paper[0], paper[2]), ("dynamics", paper[1], paper[3])):
             ways = (f"{kind}, {way}" for way in WAYS)
             rows.append([model, kind, *(_of_all(way, times.get(way)) for way in ways), without, drawn])
@@ -98,26 +98,26 @@ def run(name: str, folder: Path) -> None:
     head = ["s of 1,000 steps", "", *WAYS, "paper", "paper, drawn"]
     save_table(folder / f"{name}.csv", head, rows)
     for model, kind, once, *_, drawn, without, with_graphics in rows:
-        told = f"better: {without / once:,.0f} times as fast"
-        verdict(f"{model}, {kind}, all steps in one call", f"{without:g} s", f"{once:.2g} s", told)
+        outcome = f"better: {without / once:,.0f} times as fast"
+        verdict(f"{model}, {kind}, all steps in one call", f"{without:g} s", f"{once:.2g} s", outcome)
         if drawn:
-            told = "better" if drawn < with_graphics else "differs: drawing is slower here"
-            verdict(f"{model}, {kind} with graphics", f"{with_graphics:g} s", f"{drawn:.3g} s", told)
+            outcome = "better" if drawn < with_graphics else "differs: drawing is slower here"
+            verdict(f"{model}, {kind} with graphics", f"{with_graphics:g} s", f"{drawn:.3g} s", outcome)
     dynamics, one_a_call = rows[-1][2:4]
-    reached = "better: at once within 10 ms" if dynamics <= WANTED else "differs: more than the 10 ms that are wanted"
-    told = f"{1e3 * dynamics:.2g} ms at once, {1e3 * one_a_call:.2g} ms one step a call"
-    verdict("CHARMIE, dynamics", f"{rows[-1][-2]:g} s", told, reached)
+    outcome = "better: at once within 10 ms" if dynamics <= WANTED else "differs: more than the 10 ms that are wanted"
+    measured = f"{1e3 * dynamics:.2g} ms at once, {1e3 * one_a_call:.2g} ms one step a call"
+    verdict("CHARMIE, dynamics", f"{rows[-1][-2]:g} s", measured, outcome)
     first, again = from_scratch()
-    told = f"{first:.2g} s from scratch, {again:.2g} s again"
-    found = "better" if first < rows[-1][-2] else "differs: compiling takes longer"
-    verdict("CHARMIE, dynamics with initialisation", f"{rows[-1][-2]:g} s", told, found)
+    measured = f"{first:.2g} s from scratch, {again:.2g} s again"
+    outcome = "better" if first < rows[-1][-2] else "differs: compiling takes longer"
+    verdict("CHARMIE, dynamics with initialisation", f"{rows[-1][-2]:g} s", measured, outcome)
     _linear(name, folder, rows)
 
 
 def from_scratch() -> tuple[float, float]:
     """Seconds of new processes for CHARMIE's dynamics of 1,000 steps: with an empty cache, and with what that left.
 
-    As in `best_times`, the shorter of the time that passes and CPU time, which some systems do not tell.
+    As in `best_times`, the shorter of the time that passes and CPU time, which some systems do not report.
     """
     script = "from coupler.studies.charmie_times import whole; whole()"
     with tempfile.TemporaryDirectory() as cache:
@@ -126,8 +126,8 @@ def from_scratch() -> tuple[float, float]:
             start, before = time.perf_counter(), os.times()
             subprocess.run([sys.executable, "-c", script], check=True, env={**os.environ, "COUPLER_CACHE": cache})
             passed, after = time.perf_counter() - start, os.times()
-            own = after.children_user + after.children_system - before.children_user - before.children_system
-            times.append(min(passed, own or passed))
+            processor = after.children_user + after.children_system - before.children_user - before.children_system
+            times.append(min(passed, processor or passed))
     return times[0], times[1]
 
 
@@ -236,13 +236,13 @@ def _linear(name: str, folder: Path, rows_of_models: list[list[Any]]) -> None:
         q, v, a = np.random.default_rng(0).normal(size=(3, STEPS, joints))
         calls += [partial(poses, q), partial(forces, q, v, a)]
     times = 1e3 * np.array(best_times(calls, SECONDS)).reshape(-1, 2)
-    rows = [[n, *own, *(1e3 * own / n)] for n, own in zip(counts, times, strict=True)]
+    rows = [[n, *both, *(1e3 * both / n)] for n, both in zip(counts, times, strict=True)]
     head = ["joints", "kinematics, ms", "forces, ms", "kinematics, µs a joint", "forces, µs a joint"]
     save_table(folder / f"{name}-linear.csv", head, rows)
     for i, kind in enumerate(("kinematics", "forces")):
         power = np.polyfit(np.log(counts[2:]), np.log(times[2:, i]), 1)[0]
-        found = "agrees" if 0.7 < power < 1.3 else "differs"
-        verdict(f"{kind}, from 6 to 48 joints", "linear in bodies", f"time grows with the power {power:.2f}", found)
+        outcome = "agrees" if 0.7 < power < 1.3 else "differs"
+        verdict(f"{kind}, from 6 to 48 joints", "linear in bodies", f"time grows with the power {power:.2f}", outcome)
 
     def draw(plt: Any) -> None:
         _, (left, right) = plt.subplots(1, 2, figsize=(14, 6))

@@ -131,5 +131,5 @@ def _measured(case: str, count: int, robot: Robot, makes: dict[str, Any]) -> lis
 
 
 def _series(rows: list[list[Any]], algorithm: str) -> tuple[list[int], list[float]]:
-    own = [row for row in rows if row[2] == algorithm]
-    return [row[1] for row in own], [float(row[3]) for row in own]
+    rows = [row for row in rows if row[2] == algorithm]
+    return [row[1] for row in rows], [float(row[3]) for row in rows]

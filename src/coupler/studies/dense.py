@@ -49,7 +49,7 @@ def dense_times(
     if done.returncode:
         raise ModelError(f"the measurement of dense matrices failed: {done.stderr.strip().splitlines()[-1:]}")
     seconds_of = json.loads(done.stdout)
-    return {method: {int(links): seconds for links, seconds in own.items()} for method, own in seconds_of.items()}
+    return {method: {int(links): s for links, s in by_links.items()} for method, by_links in seconds_of.items()}
 
 
 def _measured(chain: str, seed: int | None, lengths: Sequence[int], methods: Sequence[str]) -> Any:

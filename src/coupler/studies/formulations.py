@@ -75,7 +75,7 @@ def solving_program(contacts: int) -> Any:
     b = Builder("solving")
     sizes = {"A": (6 * contacts) ** 2, "n": 6 * contacts, "w": contacts}
     given = {name: b.input(name, size) for name, size in sizes.items()}
-    impulses = b.output("impulses", contacts)
+    buffers = {**given, "impulses": b.output("impulses", contacts)}
 
     def solve(problem: View) -> None:
         rows = np.zeros((contacts, 6 * contacts), dtype=object)
@@ -85,7 +85,7 @@ def solving_program(contacts: int) -> Any:
         alone = [np.where(w < 0.0, -w / A[i, i], 0.0) for i, w in enumerate(problem.w)]
         problem.impulses = np.array(alone if contacts == 1 else _both_or_one(A, problem.w, alone))
 
-    b.loop(solve, problem=fields(**{x: own.at(0, own.size) for x, own in {**given, "impulses": impulses}.items()}))
+    b.loop(solve, problem=fields(**{x: buffer.at(0, buffer.size) for x, buffer in buffers.items()}))
     return b.build()
 
 
@@ -165,18 +165,18 @@ def measured(bodies: int, ends: str) -> list[Any]:
     setup, solving = times[: len(functions)], times[-1] if ends else 0.0
     programs = [function.program for function in functions.values()]
     counts, depths = [p.operations().total() for p in programs], [p.depth() for p in programs[1:]]
-    return [bodies, len(ends), *setup, solving, *(own + solving for own in setup), *counts, *depths]
+    return [bodies, len(ends), *setup, solving, *(time + solving for time in setup), *counts, *depths]
 
 
 _SETUP, _TOGETHER, _OPERATIONS, _DEPTH = 2, 6, 9, 12  # first columns
 
 
-def _judge_growth(contacts: int, own: np.ndarray) -> None:
+def _judge_growth(contacts: int, rows: np.ndarray) -> None:
     """How cost grows with the number of bodies, beside what the paper says."""
-    n, end, what = own[:, 0], own[-1], f"{contacts} contacts"
+    n, end, what = rows[:, 0], rows[-1], f"{contacts} contacts"
     for i, (method, paper) in enumerate(PAPER.items()):
-        time, count = (growth(n, own[:, first + i]) for first in (_SETUP, _OPERATIONS))
-        last = float(np.log2(own[-1, _OPERATIONS + i] / own[-2, _OPERATIONS + i]))
+        time, count = (growth(n, rows[:, first + i]) for first in (_SETUP, _OPERATIONS))
+        last = float(np.log2(rows[-1, _OPERATIONS + i] / rows[-2, _OPERATIONS + i]))
         outcome = f"differs: between n² for H and n³ for its factors still; the last doubling has {last:.2f}"
         outcome = "agrees" if abs(count - paper) < 0.25 else outcome
         measured = f"{count:.2f} in operations, {time:.2f} in time"
@@ -184,7 +184,7 @@ def _judge_growth(contacts: int, own: np.ndarray) -> None:
     ratio = end[_SETUP + 2] / end[_SETUP + 1]
     outcome = "agrees" if ratio > 1.0 else "differs: faster here"
     verdict(f"{what}: time of DCA over ABA, {n[-1]:.0f} bodies", "above 1", f"{ratio:.1f}", outcome)
-    doubled = own[-1, _DEPTH:] - own[-2, _DEPTH:]
+    doubled = rows[-1, _DEPTH:] - rows[-2, _DEPTH:]
     measured = (
         f"depth {end[_DEPTH + 1]:.0f}, of ABA {end[_DEPTH]:.0f}; doubling adds {doubled[1]:.0f} and {doubled[0]:.0f}"
     )
@@ -239,13 +239,15 @@ def draw_times(path: Path, table: np.ndarray) -> None:
     def draw(plt: Any) -> None:
         _, panels = plt.subplots(1, len(counts), figsize=(6 * len(counts), 5), squeeze=False)
         for panel, contacts in zip(panels[0], counts, strict=True):
-            own = table[table[:, 1] == contacts]
+            rows = table[table[:, 1] == contacts]
             for i, method in enumerate(PROGRAMS):
-                panel.loglog(own[:, 0], own[:, _SETUP + i], "o-", color=f"C{i}", label=method)
+                panel.loglog(rows[:, 0], rows[:, _SETUP + i], "o-", color=f"C{i}", label=method)
                 if contacts:
-                    panel.loglog(own[:, 0], own[:, _TOGETHER + i], ":", color=f"C{i}", label=f"{method} and solution")
-                ends = own[-2:, 0]
-                panel.loglog(ends, 1.3 * own[-1, _SETUP + i] * (ends / ends[-1]) ** PAPER[method], "k--", linewidth=0.8)
+                    label = f"{method} and solution"
+                    panel.loglog(rows[:, 0], rows[:, _TOGETHER + i], ":", color=f"C{i}", label=label)
+                ends = rows[-2:, 0]
+                power = 1.3 * rows[-1, _SETUP + i] * (ends / ends[-1]) ** PAPER[method]
+                panel.loglog(ends, power, "k--", linewidth=0.8)
             panel.plot([], [], "k--", linewidth=0.8, label="paper's powers: 3, 1, 1")
             panel.set_title(f"{contacts} contacts")
             panel.set_xlabel("bodies")

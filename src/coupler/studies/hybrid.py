@@ -106,8 +106,8 @@ def run(name: str, folder: Path) -> None:
     for way in figure.rows:
         robot = figure.robot(way)
         rows = numerical_rows(robot)
-        found = "agrees" if rows == figure.rows[way] else "differs"
-        verdict(f"{way}, rows that are closed numerically", str(figure.rows[way]), str(rows), found)
+        outcome = "agrees" if rows == figure.rows[way] else "differs"
+        verdict(f"{way}, rows that are closed numerically", str(figure.rows[way]), str(rows), outcome)
         rounds[way] = robot.states.closing_program.operations().total() if rows else 0
         motion = wandering(robot, CALLS)
         if way == WAYS[0]:
@@ -120,8 +120,9 @@ def run(name: str, folder: Path) -> None:
     )
     saved: list[list[Any]] = []
     for i, called in enumerate(CALLED):
-        for way, own in times.items():
-            saved.append([way, called, *(own[result][i] if result in own else "" for result in (CLOSING, *results))])
+        for way, by_result in times.items():
+            cells = [by_result[result][i] if result in by_result else "" for result in (CLOSING, *results)]
+            saved.append([way, called, *cells])
     save_table(folder / f"{name}.csv", ["loops closed, µs", "states", CLOSING, *results], saved)
     print()
     for method in ("projected", "C-RNEA"):
@@ -162,8 +163,8 @@ def closing(robot: Robot, q: np.ndarray) -> Both | None:
     start[0] = p[0]
     executable = compile(states.closing_program)
     arguments = (start, np.zeros_like(p), np.tile(states.dependent, (len(p), 1)))
-    closed, left = executable(*arguments)
-    if np.abs(closed - p).max() > _SAME or np.abs(left).max() > _SAME:
+    closed, residuals = executable(*arguments)
+    if np.abs(closed - p).max() > _SAME or np.abs(residuals).max() > _SAME:
         raise ModelError("Newton's method leaves the branch that the trajectory is on; take shorter steps")
     return both_ways(executable, *arguments)
 
@@ -193,16 +194,16 @@ def measured(calls: Mapping[str, Mapping[str, Both]]) -> dict[str, dict[str, np.
 
     All take turns, and the best time of each part of the states counts: machines are shared.
     """
-    groups = [own for results in calls.values() for both in results.values() for own in both]
+    groups = [group for results in calls.values() for both in results.values() for group in both]
     progress(f"{len(groups)} results, for {CALLS} states each")
-    best = iter(best_times([call for own in groups for call in own], SECONDS * PART / CALLS))
-    micro = iter([1e6 / CALLS * sum(next(best) for _ in own) for own in groups])
-    times = {way: {result: np.array([next(micro), next(micro)]) for result in own} for way, own in calls.items()}
-    for own in times.values():
-        search = own.pop(CLOSING, np.zeros(2))
-        for result in own:
-            own[result] += search
-        own[CLOSING] = search
+    best = iter(best_times([call for group in groups for call in group], SECONDS * PART / CALLS))
+    micro = iter([1e6 / CALLS * sum(next(best) for _ in group) for group in groups])
+    times = {way: {result: np.array([next(micro), next(micro)]) for result in both} for way, both in calls.items()}
+    for by_result in times.values():
+        search = by_result.pop(CLOSING, np.zeros(2))
+        for result in by_result:
+            by_result[result] += search
+        by_result[CLOSING] = search
     return times
 
 
@@ -220,9 +221,9 @@ def draw_bars(path: Path, figure: Figure, times: Mapping[str, Mapping[str, np.nd
     def draw(plt: Any) -> None:
         results = [*RESULTS, *figure.further]
         width, at = 0.8 / len(times), results.index("inverse, projected")
-        for j, (way, own) in enumerate(times.items()):
-            places = [i + width * j for i, result in enumerate(results) if result in own]
-            plt.bar(places, [own[result][0] for result in results if result in own], width, label=way)
+        for j, (way, by_result) in enumerate(times.items()):
+            places = [i + width * j for i, result in enumerate(results) if result in by_result]
+            plt.bar(places, [by_result[result][0] for result in results if result in by_result], width, label=way)
         for ((slow, fast), (ratio, _)), style in zip(figure.ratios.items(), ("k--", "k-.", "k:"), strict=False):
             height = ratio * times[fast]["inverse, projected"][0]
             if slow != BAUMGARTE:  # whose ratio is the same

@@ -133,7 +133,7 @@ def run(name: str, folder: Path) -> None:
         "d": simulated(robot, "limited"),
     }
     t = STEP * np.arange(round(DURATION / STEP))
-    arrays = {f"{case}_{what}": getattr(own, what) for case, own in landings.items() for what in ("drift", "gaps")}
+    arrays = {f"{case}_{what}": getattr(fall, what) for case, fall in landings.items() for what in ("drift", "gaps")}
     np.savez(folder / f"{name}.npz", t=t, **arrays)
     head = [
         "case",
@@ -142,8 +142,8 @@ def run(name: str, folder: Path) -> None:
         "median depth after it, in contact, m",
     ]
     head += [f"height {BOUNCE:g} s after it, m"]
-    numbers = {case: own.numbers() for case, own in landings.items()}
-    save_table(folder / f"{name}.csv", head, [[case, *own] for case, own in numbers.items()])
+    numbers = {case: fall.numbers() for case, fall in landings.items()}
+    save_table(folder / f"{name}.csv", head, [[case, *of_case] for case, of_case in numbers.items()])
     judge(numbers)
 
     def draw(plt: Any) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 from coupler.model import ModelError
 
 VERDICTS = ("agrees", "better", "differs")
+_FEWEST = 3  # samples of a time
 
 
 class LeftOut(ModelError):
@@ -39,7 +40,7 @@ class Verdict:
 
 @dataclass
 class Record:
-    """What a study has told.
+    """What a study has shown.
 
     Attributes:
         name: of the study.
@@ -69,7 +70,7 @@ _RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
 
 @contextmanager
 def recorded(record: Record) -> Iterator[Record]:
-    """Keeps what is told meanwhile in a record, and for how long."""
+    """Keeps what is shown meanwhile in a record, and how long it takes."""
     token, start = _RECORD.set(record), time.perf_counter()
     try:
         yield record
@@ -136,7 +137,7 @@ def with_pyplot(path: Path, draw: Callable[[Any], None]) -> None:
 
 
 def keep_picture(path: Path) -> None:
-    """Tells of a picture that was saved."""
+    """Prints that a picture was saved, and keeps it in the record."""
     print(f"saved {path}")
     if record := _RECORD.get():
         record.pictures.append(path)
@@ -149,12 +150,15 @@ def best_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> list
     only now and then, one or the other is too short.
     """
     samples = _samples(calls, seconds * len(calls))
-    return [min(min(passed for passed, _ in own), sorted(x for _, x in own)[len(own) // 10]) for own in samples]
+    return [
+        min(min(passed for passed, _ in pairs), sorted(on_processor for _, on_processor in pairs)[len(pairs) // 10])
+        for pairs in samples
+    ]
 
 
 def median_times(calls: Sequence[Callable[[], Any]], seconds: float = 1.0) -> list[float]:
     """The median time of each call, s; calls take turns, for so many seconds altogether."""
-    return [sorted(map(min, own))[len(own) // 2] for own in _samples(calls, seconds)]
+    return [sorted(map(min, pairs))[len(pairs) // 2] for pairs in _samples(calls, seconds)]
 
 
 def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[tuple[float, float]]]:
@@ -175,15 +179,12 @@ def _samples(calls: Sequence[Callable[[], Any]], seconds: float) -> list[list[tu
     try:
         end = time.perf_counter() + seconds
         while time.perf_counter() < end or len(times[-1]) < _FEWEST:
-            for call, own in zip(calls, times, strict=True):
+            for call, pairs in zip(calls, times, strict=True):
                 on_processor, start = time.process_time(), time.perf_counter()
                 call()
                 passed = time.perf_counter() - start
-                own.append((passed, time.process_time() - on_processor))
+                pairs.append((passed, time.process_time() - on_processor))
     finally:
         if collecting:
             gc.enable()
     return times
-
-
-_FEWEST = 3

@@ -14,6 +14,7 @@ from coupler.io import load as load_file
 from coupler.model import ModelWarning, Robot
 from coupler.model.embedding.constraints import LoopConstraint
 from coupler.robots import load
+from coupler.studies.cycloid import cycloid
 from coupler.studies.report import LeftOut
 
 WAYS = ("numerical", "hybrid", "analytical")
@@ -145,10 +146,8 @@ def cycloids(robot: Robot, duration: float, states: int, seed: int = 3) -> Motio
     lower, upper = independent_limits(robot)
     start, end = np.random.default_rng(seed).uniform(lower, upper, (2, len(lower)))
     t = np.linspace(0.0, duration, states)
-    phase = 2 * np.pi * t[:, None] / duration
-    y = start + (phase - np.sin(phase)) / (2 * np.pi) * (end - start)
-    v = (1 - np.cos(phase)) / duration * (end - start)
-    return Motion(t, y, v, 2 * np.pi * np.sin(phase) / duration**2 * (end - start))
+    s, ds, dds = cycloid(t[:, None], duration)
+    return Motion(t, start + s * (end - start), ds * (end - start), dds * (end - start))
 
 
 def wandering(robot: Robot, states: int, step: float = 1e-3, seed: int = 0) -> Motion:

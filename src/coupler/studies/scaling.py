@@ -87,18 +87,18 @@ def run(name: str, folder: Path) -> None:
     """Runs the study; see `coupler.studies.run`."""
     figure = FIGURES[name]
     times = {chain: measured(figure, chain) for chain in figure.chains}
-    methods = list(dict.fromkeys(method for own in times.values() for method in own))
+    methods = list(dict.fromkeys(method for by_method in times.values() for method in by_method))
     rows: list[list[Any]] = []
-    for chain, own in times.items():
-        for links in sorted({n for of_method in own.values() for n in of_method}):
-            rows.append([chain, links, *(own[method].get(links, float("nan")) for method in methods)])
+    for chain, by_method in times.items():
+        for links in sorted({n for by_links in by_method.values() for n in by_links}):
+            rows.append([chain, links, *(by_method[method].get(links, float("nan")) for method in methods)])
     note(
         "Times are of one state on one thread, the best of many: in a batch, in lanes, for compiled methods; one state "
         "a call for those with dense matrices, which LAPACK solves."
     )
     save_table(folder / f"{name}.csv", ["chain", "links", *(f"{method}, µs" for method in methods)], rows)
-    for chain, own in times.items():
-        judge(figure, chain, own)
+    for chain, by_method in times.items():
+        judge(figure, chain, by_method)
     if len(times) > 1:
         judge_chains(figure, times)
     draw_times(folder / f"{name}.png", times)
@@ -106,24 +106,24 @@ def run(name: str, folder: Path) -> None:
 
 def measured(figure: Figure, chain: str) -> Times:
     """Times of all methods on a chain of more and more links."""
-    cluster, make = figure.cluster
+    cluster, cluster_program = figure.cluster
     short = sorted({*SHORT, *((6, 16, 20) if full() else ())})
     times: Times = {}
     for links in (*short, *LONG, FURTHEST):
         robot, states = load(chain, links=links, seed=figure.seed), max(16, 4096 // links // 16 * 16)
-        programs = {cluster: make}
+        programs = {cluster: cluster_program}
         if links != FURTHEST:
             programs |= figure.further
         if links in short:
             programs |= figure.others
-        calls = {method: (sampled(own, robot, states), states) for method, own in programs.items()}
+        calls = {method: (sampled(make, robot, states), states) for method, make in programs.items()}
         progress(f"{chain}, {links} links: {', '.join(calls)}")
         best = best_times([call for call, _ in calls.values()], SECONDS)
         for (method, (_, count)), seconds in zip(calls.items(), best, strict=True):
             times.setdefault(method, {})[links] = 1e6 * seconds / count
     progress(f"{chain}, {', '.join(map(str, DENSE_FROM))} links: {', '.join(figure.dense)}, dense")
-    for method, own in dense_times(chain, figure.seed, DENSE_FROM, figure.dense).items():
-        times[method + DENSE] = {links: 1e6 * seconds for links, seconds in own.items()}
+    for method, by_links in dense_times(chain, figure.seed, DENSE_FROM, figure.dense).items():
+        times[method + DENSE] = {links: 1e6 * seconds for links, seconds in by_links.items()}
     return times
 
 
@@ -193,13 +193,13 @@ def draw_times(path: Path, times: Mapping[str, Times]) -> None:
 
     def draw(plt: Any) -> None:
         _, panels = plt.subplots(1, len(times), figsize=(7 * len(times), 6), squeeze=False)
-        for panel, (chain, own) in zip(panels[0], times.items(), strict=True):
-            for method, by_links in own.items():
+        for panel, (chain, by_method) in zip(panels[0], times.items(), strict=True):
+            for method, by_links in by_method.items():
                 panel.loglog([*by_links], [*by_links.values()], "o--" if method.endswith(DENSE) else "o-", label=method)
-            first = next(iter(own.values()))
+            first = next(iter(by_method.values()))
             ends = np.array([LONG[0], LONG[-1]], float)
             panel.loglog(ends, first[LONG[0]] * ends / ends[0], "k:", label="paper: power 1")
-            dense = [by_links for method, by_links in own.items() if method.endswith(DENSE)]
+            dense = [by_links for method, by_links in by_method.items() if method.endswith(DENSE)]
             if dense:
                 panel.loglog(ends, dense[0][LONG[-1]] * (ends / ends[-1]) ** 3, "k-.", label="paper: power 3")
             panel.set_title(chain)

@@ -137,16 +137,16 @@ def measured(table: Table, robot: Robot) -> dict[str, float]:
 def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mapping[str, float]]) -> None:
     """The times themselves. [001, Fig. 9, 10, 12]"""
     methods = [*next(iter(times.values()))]
-    rows = [[robot, *own.values()] for robot, own in times.items()]
+    rows = [[robot, *by_method.values()] for robot, by_method in times.items()]
     save_table(folder / f"{name}.csv", ["robot", *(f"{method}, µs" for method in methods)], rows)
     for method in table.others:
-        slower = [robot for robot, own in times.items() if own[method] > own[table.exact]]
+        slower = [robot for robot, by_method in times.items() if by_method[method] > by_method[table.exact]]
         others = [robot for robot in times if robot not in slower]
         outcome = "agrees" if not others else f"differs: not on {', '.join(others)}, whose matrices are sparse"
         measured = f"on {len(slower)} of {len(times)}"
         verdict(f"{table.exact} is faster than {method}", "on all robots", measured, outcome)
     for method in table.further:
-        ratio = np.median([own[method] / own[table.exact] for own in times.values()])
+        ratio = np.median([by_method[method] / by_method[table.exact] for by_method in times.values()])
         verdict(
             f"time of {method} over {table.exact}, median", "none; said to be possible", f"{ratio:.2f}", _gain(ratio)
         )
@@ -155,10 +155,10 @@ def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mappin
         width = 0.8 / len(methods)
         for j, method in enumerate(methods):
             places = np.arange(len(times)) + width * j
-            plt.bar(places, [own[method] for own in times.values()], width, label=method)
+            plt.bar(places, [by_method[method] for by_method in times.values()], width, label=method)
             if method in table.paper:
                 ratios = 1.0 + 0.01 * np.array(table.paper[method][: len(times)])
-                theirs = ratios * [own[table.exact] for own in times.values()]
+                theirs = ratios * [by_method[table.exact] for by_method in times.values()]
                 label = f"paper's ratio to {table.exact}" if method == table.approximate else None
                 plt.plot(places, theirs, "k_", markersize=12, label=label)
         plt.xticks(np.arange(len(times)) + 0.4, [*times], rotation=30)
@@ -171,7 +171,7 @@ def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mappin
 def show_additions(name: str, folder: Path, table: Table, times: Mapping[str, Mapping[str, float]]) -> None:
     """How many per cent longer than the cluster algorithm others take. [001, Tables II, III, IV]"""
     methods = (table.approximate, *table.others, *table.further)
-    added = {m: [100 * (own[m] / own[table.exact] - 1) for own in times.values()] for m in methods}
+    added = {m: [100 * (by_method[m] / by_method[table.exact] - 1) for by_method in times.values()] for m in methods}
     paper = {m: values[: len(times)] for m, values in table.paper.items()}
     head, rows = ["robot", "freedoms", f"{table.exact}, µs"], []
     for method in methods:

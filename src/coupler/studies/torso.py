@@ -42,7 +42,7 @@ def run(name: str, folder: Path) -> None:
     curves: dict[str, np.ndarray] = {}
     rows: list[list[Any]] = []
     for quantity, paper in PAPER.items():
-        hybrid, analytical = (getattr(own, quantity)[:, columns] for own in seen.values())
+        hybrid, analytical = (getattr(result, quantity)[:, columns] for result in seen.values())
         curves |= {f"{quantity}_hybrid": hybrid, f"{quantity}_analytical": analytical}
         error = np.sqrt(((hybrid - analytical) ** 2).mean(axis=0))
         largest = np.abs(analytical).max()
@@ -64,8 +64,8 @@ def run(name: str, folder: Path) -> None:
         _, axes = plt.subplots(len(PAPER), 1, sharex=True, figsize=(7, 9))
         for axis, (quantity, paper) in zip(axes, PAPER.items(), strict=True):
             error = np.abs(curves[f"{quantity}_hybrid"] - curves[f"{quantity}_analytical"])
-            for own, theirs, actuator, colour in zip(error.T, paper, ACTUATORS.values(), ("C0", "C1"), strict=True):
-                axis.semilogy(motion.t, np.maximum(own, 1e-18), colour, label=actuator)
+            for ours, theirs, actuator, colour in zip(error.T, paper, ACTUATORS.values(), ("C0", "C1"), strict=True):
+                axis.semilogy(motion.t, np.maximum(ours, 1e-18), colour, label=actuator)
                 axis.axhline(theirs, color=colour, linestyle="--", label=f"{actuator}, paper's RMS")
             axis.set_ylabel(f"{quantity}, {UNITS[quantity]}")
         axes[0].legend(fontsize="small")

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from coupler.forks import imports
 from coupler.model import ModelError, Robot
 from coupler.simulate import Log
 from coupler.simulate.archive import check_target
-from coupler.view.motion import STYLE, thinned
+from coupler.view.plotting import SMALLEST, new_figure, plot_style, save_figure, thinned
 from coupler.view.recording import Recording
 
 _LEGEND = 12  # lines that are named
-_SMALLEST = 1e-17  # errors below this are drawn here: a logarithmic axis has no zero
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#222222", "#999999")
 
 
@@ -27,23 +25,14 @@ def plot_log(log: Log, path: str | Path | None = None, robot: Robot | None = Non
     panels = _panels(log, robot)
     if not len(log) or not panels:
         raise ModelError(f"the log of robot {log.robot!r} has no rows or columns to draw")
-    try:
-        with imports():
-            from matplotlib import style
-            from matplotlib.figure import Figure
-    except ImportError:
-        raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
-    with style.context(["default", STYLE]):
-        figure = Figure((9.0, 0.7 + 1.65 * len(panels)), layout="constrained")
+    with plot_style():
+        figure = new_figure(9.0, 0.7 + 1.65 * len(panels), layout="constrained")
         figure.suptitle(log.robot, x=0.01, ha="left", fontsize=13, fontweight="bold", parse_math=False)
         below = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
         for axes, (label, lines, logarithmic) in zip(below, panels, strict=True):
             _draw(axes, np.asarray(log.times, float), label, lines, logarithmic)
         below[-1].set_xlabel("time (s)")
-        try:
-            figure.savefig(path, dpi=140)
-        except (ValueError, OSError) as error:
-            raise ModelError(f"{path}: the picture cannot be written: {error}") from None
+        save_figure(figure, path, dpi=140)
     return path
 
 
@@ -65,12 +54,12 @@ def _panels(log: Log, robot: Robot | None) -> list[tuple[str, dict[str, np.ndarr
         if pressed.size:
             panels.append(("contact force (N)", {log.contacts[k]: sizes[:, k] for k in pressed}, False))
         if "residuals" in log.columns:
-            panels.append(("residual (m/s)", {"": np.maximum(log.residuals, _SMALLEST)}, True))
+            panels.append(("residual (m/s)", {"": np.maximum(log.residuals, SMALLEST)}, True))
     if robot is not None:
         recording = Recording.of(robot, log)
         errors = recording.closure_errors(np.arange(len(recording.times)))
         if errors.size:
-            whole = np.interp(log.times, recording.times, np.maximum(errors, _SMALLEST))
+            whole = np.interp(log.times, recording.times, np.maximum(errors, SMALLEST))
             panels.append(("loops open by (m or rad)", {"": whole}, True))
     return panels
 

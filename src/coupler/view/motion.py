@@ -11,19 +11,16 @@ from coupler.kinematics import centre_of_mass
 from coupler.model import ModelError, Robot
 from coupler.simulate.archive import check_target
 from coupler.simulate.logs import Log
+from coupler.view.plotting import POINTS, SMALLEST, new_figure, plot_style, save_figure, thinned
 from coupler.view.skeleton import View
 from coupler.view.stick_figures import FORCE, Strip, newtons
 
 # From the palette of Okabe and Ito, which everybody can tell apart; lines differ in their dashes, too.
 _BLACK, _BLUE, _ORANGE, _GREEN, _PURPLE, _GREY = "#222222", "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#777777"
-STYLE = {"font.size": 9.0, "axes.spines.top": False, "axes.spines.right": False, "axes.edgecolor": "#666666"}
-STYLE |= {"axes.linewidth": 0.8, "legend.frameon": False, "legend.fontsize": 8.5, "lines.linewidth": 1.4}
 
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 11.0, 0.95, 0.25, 0.85, 0.5  # inches, the page's width and its margins
 _PANEL, _ABOVE, _BELOW = 1.1, 0.33, 0.42  # inches, a panel's height, the space above it, and that below the figures
 
-_POINTS = 3000  # of a line: more than the page can resolve
-_SMALLEST = 1e-17  # residuals below this are drawn here: a logarithmic axis has no zero
 _LOWEST_TOP = 1e-14  # the error axis reaches at least this far, so that pure rounding does not fill it
 _NOTE = 110  # longer notes are cut off, characters
 
@@ -53,30 +50,17 @@ def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None =
     rows = np.flatnonzero(np.isfinite(np.column_stack([log.q, log.times, log.potential])).all(axis=1))
     if not rows.size:
         raise ModelError(f"the log of robot {log.robot!r} has no finite states to draw")
-    try:
-        from matplotlib import style  # type: ignore[import-not-found]
-    except ImportError:
-        raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
-    with style.context(["default", STYLE]):  # independent of the style that the user has set
-        figure = _page(robot, log, rows, robot.name if title is None else title)
-        try:
-            figure.savefig(path, dpi=160)
-        except (ValueError, OSError) as error:
-            raise ModelError(f"{path}: the picture cannot be written: {error}") from None
+    with plot_style():
+        save_figure(_page(robot, log, rows, robot.name if title is None else title), path, dpi=160)
     return path
 
 
 def _page(robot: Robot, log: Log, rows: np.ndarray, title: str) -> Any:
-    """The whole picture: figures above, panels below, one under the other with the same time axis.
-
-    The figure is made without pyplot, which keeps every figure and may need a display.
-    """
-    from matplotlib.figure import Figure  # type: ignore[import-not-found]
-
+    """The whole picture: figures above, panels below, one under the other with the same time axis."""
     width, label = _WIDTH - _LEFT - _RIGHT, (-0.64 / (_WIDTH - _LEFT - _RIGHT), 0.5)
     strip, panels = Strip(robot, log, rows, width), _Panels(robot, log, rows)
     height = _TOP + strip.height + _BELOW + len(panels.drawn) * (_ABOVE + _PANEL) + _BOTTOM
-    figure = Figure((_WIDTH, height))
+    figure = new_figure(_WIDTH, height)
     figure.text(_LEFT / _WIDTH, 1 - 0.32 / height, title, fontsize=14, fontweight="bold", parse_math=False)
     duration = f"{log.times[rows[-1]] - log.times[rows[0]]:.3g} s in steps of {1e3 * log.step:.3g} ms"
     figure.text(_LEFT / _WIDTH, 1 - 0.55 / height, duration, color=_GREY)
@@ -156,14 +140,14 @@ class _Panels:
     def errors(self, axes: Any) -> None:
         axes.set_yscale("log")
         if self._log.contacts:
-            residuals = np.maximum(self._log.residuals[self._rows], _SMALLEST)
+            residuals = np.maximum(self._log.residuals[self._rows], SMALLEST)
             self._line(axes, residuals, "contact residual (m/s)", _PURPLE)
         if self._loops:
-            sampled = self._rows[np.unique(np.linspace(0, len(self._rows) - 1, _POINTS).astype(int))]
+            sampled = self._rows[np.unique(np.linspace(0, len(self._rows) - 1, POINTS).astype(int))]
             errors = self._robot.loop_errors(self._log.q[sampled]).values()
-            largest = np.maximum(np.max(list(errors), axis=0), _SMALLEST)
+            largest = np.maximum(np.max(list(errors), axis=0), SMALLEST)
             axes.plot(self._log.times[sampled], largest, color=_GREEN, linewidth=0.9, label="loop errors (m or rad)")
-        axes.set_ylim(0.5 * _SMALLEST, max(axes.get_ylim()[1], _LOWEST_TOP))
+        axes.set_ylim(0.5 * SMALLEST, max(axes.get_ylim()[1], _LOWEST_TOP))
         axes.set_ylabel("error")
 
     def _line(
@@ -171,15 +155,3 @@ class _Panels:
     ) -> None:
         t, y = thinned(self._log.times[self._rows], values)
         axes.plot(t, y, color=colour, linestyle=dashes, linewidth=width, label=label)
-
-
-def thinned(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A line with fewer points that looks the same: the lowest and the highest of each stretch."""
-    size = -(-len(times) // _POINTS)
-    if size < 3:
-        return times, values
-    whole = len(times) // size * size
-    stretches = np.nan_to_num(values[:whole], nan=0.0).reshape(-1, size)
-    ends = np.sort([stretches.argmin(axis=1), stretches.argmax(axis=1)], axis=0)
-    kept = np.append((ends + size * np.arange(len(stretches))).T.ravel(), np.arange(whole, len(times)))
-    return times[kept], values[kept]

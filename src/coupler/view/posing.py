@@ -1,7 +1,7 @@
 """Moving a robot by its independent coordinates: every other joint follows through the closure of its loops.
 
 Poses are followed in short steps from where the robot is, so that it stays on its branch: an elbow that is up stays up.
-Where the way ends, at a dead point or at the end of the reach, the robot stays where it came to, and it is told why.
+Where the way ends, at a dead point or at the end of the reach, the robot stays there, and a message says why.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Posing:
         """Moves coordinates to values, (coordinates,), rad or m, as far as they come.
 
         Returns:
-            Whether they came there. If not, `message` tells why.
+            Whether they came there. If not, `message` says why.
         """
         goal = numbers("values", values, (len(self.coordinates),))
         self.message = ""
@@ -125,8 +125,8 @@ class Posing:
         longest = float(np.abs(way / self._scale()).max(initial=0.0))
         steps = int(np.clip(np.ceil(longest / _STEP), 1, _MOST)) if self._follows else 1
         try:
-            for left in range(steps, 0, -1):
-                self.q = self.robot.integrate(self.q, self._way(goal), 1.0 / left)
+            for remaining in range(steps, 0, -1):
+                self.q = self.robot.integrate(self.q, self._way(goal), 1.0 / remaining)
             self.robot.check(self.q)
         except ModelError as error:
             self.message = str(error)
@@ -173,17 +173,17 @@ class _Joint:
     coordinates: tuple[Coordinate, ...]
 
     def values(self, q: np.ndarray) -> np.ndarray:
-        own = q[self.slot]
+        position = q[self.slot]
         if self.kind.nq == self.kind.nv:
-            return own[list(self.free)]
-        return np.concatenate([own[:-4], np.asarray(quaternion_log(own[-4:]), dtype=float)])
+            return position[list(self.free)]
+        return np.concatenate([position[:-4], np.asarray(quaternion_log(position[-4:]), dtype=float)])
 
     def way(self, q: np.ndarray, goal: np.ndarray) -> np.ndarray:
-        own = q[self.slot]
+        position = q[self.slot]
         if self.kind.nq == self.kind.nv:
-            return goal - own[list(self.free)]
-        there = np.concatenate([goal[:-3], np.asarray(quaternion_exp(goal[-3:]), dtype=float)])
-        return np.asarray(self.kind.difference(own, there), dtype=float)
+            return goal - position[list(self.free)]
+        target = np.concatenate([goal[:-3], np.asarray(quaternion_exp(goal[-3:]), dtype=float)])
+        return np.asarray(self.kind.difference(position, target), dtype=float)
 
 
 def _label(kind: Any, k: int) -> str:

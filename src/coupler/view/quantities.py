@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from coupler.kinematics import centre_of_mass
+from coupler.view.plotting import SMALLEST
 from coupler.view.recording import Recording
 from coupler.view.skeleton import View
 
 _MOST_JOINTS = 12  # lines of positions that are told apart
-_SMALLEST = 1e-17  # errors below this are drawn here: a logarithmic axis has no zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,9 +51,9 @@ def quantities(recording: Recording, rows: np.ndarray) -> list[Quantity]:
         quantities.append(Quantity("Largest force at a joint", "N m or N", {"largest": tau}))
     errors = recording.closure_errors(rows)
     if errors.size:
-        quantities.append(Quantity("Loops open by", "m or rad", {"largest": np.maximum(errors, _SMALLEST)}, True))
+        quantities.append(Quantity("Loops open by", "m or rad", {"largest": np.maximum(errors, SMALLEST)}, True))
     if "residuals" in log.columns and recording.forces.shape[1]:
-        quantities.append(Quantity("Contact residual", "m/s", {"": np.maximum(log.residuals[finite], _SMALLEST)}, True))
+        quantities.append(Quantity("Contact residual", "m/s", {"": np.maximum(log.residuals[finite], SMALLEST)}, True))
     return quantities
 
 

@@ -48,21 +48,22 @@ def picture(painted: list[Painted], camera: Camera, width: int, height: int) -> 
     corners, normals, colours, lit = _seen(painted, camera, wide, tall)
     depth, owner = np.full(wide * tall, np.inf), np.full(wide * tall, -1)
     planes, nearness = _planes(corners), 1.0 / corners[:, :, 2]
-    for own, pixels, weights in _fragments(corners, planes, wide, tall):
-        z = 1.0 / np.einsum("nk,nk->n", weights, nearness[own])
+    for triangles, pixels, weights in _fragments(corners, planes, wide, tall):
+        z = 1.0 / np.einsum("nk,nk->n", weights, nearness[triangles])
         np.minimum.at(depth, pixels, z)
         first = z <= depth[pixels]
-        owner[pixels[first]] = own[first]
+        owner[pixels[first]] = triangles[first]
     seen = np.flatnonzero(owner >= 0)
     if len(seen):
-        own = owner[seen]
-        weights = _weights(planes[own], seen % wide, seen // wide)
-        normal = np.einsum("nk,nkj->nj", weights, normals[own])
+        front = owner[seen]
+        weights = _weights(planes[front], seen % wide, seen // wide)
+        normal = np.einsum("nk,nkj->nj", weights, normals[front])
         normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
         facing = np.abs(normal @ (_LIGHT / np.linalg.norm(_LIGHT)))
         shade = _AMBIENT + _DIFFUSE * facing
         shine = _SHINE * facing**24
-        bright = np.where(lit[own], shade, 1.0)[:, None] * colours[own] + np.where(lit[own], shine, 0.0)[:, None]
+        bright = np.where(lit[front], shade, 1.0)[:, None] * colours[front]
+        bright += np.where(lit[front], shine, 0.0)[:, None]
         image[seen] = np.clip(bright, 0.0, 1.0)
     return image.reshape(height, _FINE, width, _FINE, 3).mean(axis=(1, 3))
 
@@ -84,13 +85,13 @@ def _seen(
         triangles = points[piece.surface.triangles]
         across = np.cross(triangles[:, 1] - triangles[:, 0], triangles[:, 2] - triangles[:, 0])
         if piece.flat or not piece.lit:
-            own = np.repeat(across[:, None], 3, axis=1)
+            normal = np.repeat(across[:, None], 3, axis=1)
         else:
             smooth = np.zeros_like(points)
             for k in range(3):
                 np.add.at(smooth, piece.surface.triangles[:, k], across)
-            own = smooth[piece.surface.triangles]
-        own = own / np.maximum(np.linalg.norm(own, axis=2, keepdims=True), 1e-30)
+            normal = smooth[piece.surface.triangles]
+        normal = normal / np.maximum(np.linalg.norm(normal, axis=2, keepdims=True), 1e-30)
         near = 1e-3 * float(np.linalg.norm(camera.target - camera.position))
         kept = (triangles[:, :, 2] > near).all(axis=1)
         if piece.lit and not piece.flat:  # closed surfaces, whose far side is not seen
@@ -98,7 +99,7 @@ def _seen(
         projected = triangles[kept]
         flat = scale * projected[:, :, :2] / projected[:, :, 2:] * [1.0, -1.0] + [wide / 2, tall / 2]
         corners.append(np.concatenate([flat, projected[:, :, 2:]], axis=2))
-        normals.append(own[kept] * [1.0, 1.0, -1.0])  # towards the camera
+        normals.append(normal[kept] * [1.0, 1.0, -1.0])  # towards the camera
         colours.append(np.tile(piece.colour[:3], (int(kept.sum()), 1)))
         lit.append(np.full(int(kept.sum()), piece.lit))
     return np.concatenate(corners), np.concatenate(normals), np.concatenate(colours), np.concatenate(lit)
@@ -119,13 +120,13 @@ def _fragments(
         done = ends[start - 1] if start else 0
         stop = max(int(np.searchsorted(ends, done + _CHUNK)), start + 1)
         chosen = order[start:stop]
-        own = np.repeat(chosen, area[chosen])
-        place = np.arange(len(own)) - np.repeat(np.cumsum(area[chosen]) - area[chosen], area[chosen])
-        y, x = np.divmod(place, across[own])
-        x, y = x + low[own, 0], y + low[own, 1]
-        weights = _weights(planes[own], x, y)
+        triangle = np.repeat(chosen, area[chosen])
+        place = np.arange(len(triangle)) - np.repeat(np.cumsum(area[chosen]) - area[chosen], area[chosen])
+        y, x = np.divmod(place, across[triangle])
+        x, y = x + low[triangle, 0], y + low[triangle, 1]
+        weights = _weights(planes[triangle], x, y)
         inside = weights.min(axis=1) >= -1e-9
-        yield own[inside], (y * wide + x)[inside], weights[inside]
+        yield triangle[inside], (y * wide + x)[inside], weights[inside]
         start = stop
 
 

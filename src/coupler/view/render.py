@@ -7,12 +7,10 @@ import subprocess
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from coupler.files import temporary_beside
-from coupler.forks import imports
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.tree import GROUND
@@ -22,6 +20,7 @@ from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
 from coupler.view.camera import Camera
 from coupler.view.figure import Colouring, Figure, Surface
 from coupler.view.figure.surface import bar, cone, joined
+from coupler.view.plotting import matplotlib_module
 from coupler.view.raster import Painted, picture
 from coupler.view.recording import Recording
 from coupler.view.skeleton import outline
@@ -184,26 +183,12 @@ class Stage:
         return joined([bar(point, neck, SHAFT * size), cone(neck, tip, HEAD * size)])
 
 
-def _imported(what: str) -> Any:
-    try:
-        with imports():
-            if what == "PIL":
-                from PIL import Image
-
-                return Image
-            from matplotlib import image
-
-            return image
-    except ImportError:
-        raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
-
-
 def _save_png(path: Path, frames: Iterator[np.ndarray], per_second: float) -> None:
-    _imported("matplotlib").imsave(path, next(frames), format="png")
+    matplotlib_module("matplotlib.image").imsave(path, next(frames), format="png")
 
 
 def _save_gif(path: Path, frames: Iterator[np.ndarray], per_second: float) -> None:
-    Image = _imported("PIL")  # which matplotlib brings
+    Image = matplotlib_module("PIL.Image")  # which matplotlib brings
     first, *rest = [Image.fromarray(frame).convert("P", palette=Image.Palette.ADAPTIVE) for frame in frames]
     first.save(
         path, format="GIF", save_all=True, append_images=rest, duration=max(round(1000 / per_second), 20), loop=0
@@ -226,7 +211,7 @@ def _save_mp4(path: Path, frames: Iterator[np.ndarray], per_second: float) -> No
                 process.stdin.write(frame.tobytes())
             process.stdin.close()
         except BrokenPipeError:
-            pass  # it has told why
-        told = process.stderr.read().decode("utf-8", "replace").strip()
+            pass  # its messages say why
+        messages = process.stderr.read().decode("utf-8", "replace").strip().splitlines()
     if process.returncode:
-        raise ModelError(f"ffmpeg could not write the film: {told.splitlines()[-1] if told else process.returncode}")
+        raise ModelError(f"ffmpeg could not write the film: {messages[-1] if messages else process.returncode}")

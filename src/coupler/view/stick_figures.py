@@ -56,9 +56,9 @@ class Strip:
     def _measure(self) -> None:
         """How much room the figures take: width and middle of a slot, lowest and highest point, and largest extent."""
         points = [pose.points()[:, :2] for pose in self._figures]
-        left, right = _range([own[:, 0] - pose.base[0] for own, pose in zip(points, self._figures, strict=True)])
-        self._low, self._high = _range([own[:, 1] for own in points])
-        self._tall = max(float(np.ptp(own, axis=0).max()) for own in points) or 1.0
+        left, right = _range([xy[:, 0] - pose.base[0] for xy, pose in zip(points, self._figures, strict=True)])
+        self._low, self._high = _range([xy[:, 1] for xy in points])
+        self._tall = max(float(np.ptp(xy, axis=0).max()) for xy in points) or 1.0
         self._middle, self._slot = (left + right) / 2, max(_SLOT * (right - left), 0.2 * self._tall)
 
     def _fit(self, width: float) -> None:

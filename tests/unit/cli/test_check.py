@@ -227,7 +227,7 @@ def test_no_motors_and_no_gravity() -> None:
     b.joint("j", Revolute(axis=Y), "ground", "a")
     robot = b.build()
     assert [finding.severity for finding in found(robot, "gravity")] == ["note"]
-    assert [finding.what for finding in found(robot, "actuators")] == ["nothing drives it"]
+    assert [finding.what for finding in found(robot, "actuators")] == ["it has no actuators"]
 
 
 def test_limits_that_exclude_the_neutral_position() -> None:

@@ -180,4 +180,4 @@ def test_a_log_is_no_robot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     path = tmp_path / "run.clog"
     path.write_bytes(b"coupler log 1\n")
     assert main(["info", str(path)]) == 1
-    assert f"it is a log, not a robot; `coupler log {path}` tells what is in it" in capsys.readouterr().err
+    assert f"it is a log, not a robot; `coupler log {path}` describes it" in capsys.readouterr().err

@@ -136,7 +136,8 @@ def test_iterations_ask_no_candidate_that_does_not_take_part(heap: tuple[Robot, 
     engine = engine_of(robot, SimulationOptions(step=STEP))
     program = contact_step_program(robot, engine.scene)
     (rounds,) = [s for s in program.steps if isinstance(s, Repeat) and any(isinstance(x, Listing) for x in s.body)]
-    sweeps, further_sweeps, refinement = [s for s in rounds.body if isinstance(s, Repeat)][:3]
+    hearings = next(s for s in rounds.body if isinstance(s, Repeat))
+    sweeps, further_sweeps, refinement = [s for s in hearings.body if isinstance(s, Repeat)][:3]
     islands, iterations = [s for s in refinement.body if isinstance(s, Repeat)]
     for repeat in (sweeps, further_sweeps, islands, iterations):
         assert _rows_asked(repeat.body) == 0

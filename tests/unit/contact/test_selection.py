@@ -170,4 +170,4 @@ def test_poses_that_are_tried_are_closed_and_within_limits() -> None:
     p = robot.states.samples(np.random.default_rng(1), 200)
     assert len(p) > 50
     robot.states.check_closed(p)
-    assert (p >= robot.states.motion.limits[0] - 1e-6).all() and (p <= robot.states.motion.limits[1] + 1e-6).all()
+    assert (p >= robot.tree.limits[0] - 1e-6).all() and (p <= robot.tree.limits[1] + 1e-6).all()

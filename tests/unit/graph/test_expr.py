@@ -15,7 +15,8 @@ import pytest
 
 from coupler.graph import GraphError
 from coupler.graph.diff import pull, push
-from coupler.graph.expr import _INTERNED, Node, apply, as_node, constant, sweep, symbol, where
+from coupler.graph.expr import Node, apply, as_node, constant, symbol, where
+from coupler.graph.interning import INTERNED, sweep
 from coupler.graph.operations import OPERATIONS
 from coupler.graph.walk import listing, substitute, topological
 
@@ -419,22 +420,22 @@ def test_nodes_are_forgotten_with_their_trace() -> None:
 
 def test_two_threads_may_sweep_at_once() -> None:
     def swept_by_another() -> None:
-        del _INTERNED[key]
+        del INTERNED[key]
 
     def made_again_by_another() -> None:
-        _INTERNED[other_key] = ref(node)
+        INTERNED[other_key] = ref(node)
 
     key, other_key, node = ("a node that was",), ("a node that is made again",), symbol("x")
-    _INTERNED[key], _INTERNED[other_key] = cast(Any, swept_by_another), cast(Any, made_again_by_another)
+    INTERNED[key], INTERNED[other_key] = cast(Any, swept_by_another), cast(Any, made_again_by_another)
     sweep()
-    assert key not in _INTERNED and _INTERNED.pop(other_key)() is node
+    assert key not in INTERNED and INTERNED.pop(other_key)() is node
 
 
 def test_traces_that_come_and_go_do_not_pile_up() -> None:
     for _ in range(8):
         long_chain()
     gc.collect()
-    assert len(_INTERNED) < 4 * max(sweep(), 1 << 17)
+    assert len(INTERNED) < 4 * max(sweep(), 1 << 17)
 
 
 def test_a_forgotten_node_is_not_taken_for_a_new_one() -> None:

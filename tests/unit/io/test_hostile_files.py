@@ -81,7 +81,7 @@ def test_a_device_is_no_robot(tmp_path: Path) -> None:
 def test_a_pipe_beside_a_robot_is_not_waited_for(name: str, file: File) -> None:
     path = file(robot())
     os.mkfifo(path.with_name(name))
-    with at_most(AT_ONCE), pytest.warns(ModelWarning, match=f"{name} is no file, and is not read"):
+    with at_most(AT_ONCE), pytest.warns(ModelWarning, match=f"{name} is not a regular file, and is not read"):
         assert isinstance(load(path), Robot)
     refused(path, "it is a pipe, not a file", closures=path.with_name(name))
 
@@ -261,6 +261,13 @@ def test_a_sidecar_that_is_a_link_elsewhere_is_told_and_not_read(name: str, file
     with pytest.warns(ModelWarning, match=rf"{name} is a link to .*secret, outside the robot's folder, and is not"):
         load(path)
     refused(path, "no frame 'secret'", closures=path.with_name(name))  # named by the user, it is read
+
+
+@pytest.mark.parametrize("text", ["no XML", '<robot name="r"><disable_collisions link1="base"/></robot>'])
+def test_an_srdf_that_cannot_be_read_is_refused_and_may_be_renamed(file: File, text: str) -> None:
+    path = file(robot())
+    file(text, "robot.srdf")
+    refused(path, r"robot\.srdf, line 1.* \(mend it, or rename it to load the robot without it\)")
 
 
 def test_an_srdf_that_is_a_link_elsewhere_is_told_and_not_read(file: File, tmp_path: Path) -> None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from coupler import Robot, RobotBuilder
 from coupler.cli import main
+from coupler.contact.collision.mesh_files import mesh_triangles
 from coupler.io.load import load
 from coupler.model import Mesh, ModelError, ModelWarning, Revolute
-from mesh_samples import TRIANGLES, binary_stl
+from mesh_samples import TRIANGLES, ascii_stl, binary_stl
 
 
 @pytest.fixture
@@ -50,6 +52,28 @@ def test_meshes_from_elsewhere_are_copied_beside_the_file(suffix: str, source: P
     assert all(path.is_relative_to(target) for path in meshes_of(found))
     again = load(found.save(target / f"again{suffix}"))  # from its own folder, which needs no more copies
     assert meshes_of(again) == meshes_of(found) and not (target / "again_meshes").exists()
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_mjcf_gets_binary_copies_of_meshes_that_are_text(inside: bool, source: Path, target: Path) -> None:
+    pytest.importorskip("mujoco", "4.0", reason="MuJoCo 4 is not installed")
+    mesh = ascii_stl((target if inside else source) / "a.stl", TRIANGLES)
+    (copy,) = meshes_of(load(robot(mesh).save(target / "arm.xml")))
+    assert copy == target / "arm_meshes" / "a.stl"
+    np.testing.assert_array_equal(mesh_triangles(copy), mesh_triangles(mesh))
+    (kept,) = meshes_of(load(robot(mesh).save(target / "arm.urdf")))
+    assert kept.read_bytes() == mesh.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [("solid a\nvertex 1 2 x", "a vertex is not three numbers"), ("solid a\nvertex 1 2 3", "it has 1 vertices, not")],
+)
+def test_a_mesh_that_cannot_be_made_binary_is_refused(text: str, why: str, source: Path, target: Path) -> None:
+    (source / "a.stl").write_text(text)
+    with pytest.raises(ModelError, match=rf"mesh a\.stl: {why}"):
+        robot(source / "a.stl").save(target / "arm.xml")
+    assert list(target.iterdir()) == []
 
 
 def test_meshes_in_the_folder_stay_where_they_are(target: Path) -> None:

@@ -12,6 +12,7 @@ import coupler
 from coupler import mechanisms
 from coupler.mechanisms import PosedBuilder, gear
 from coupler.model import ModelError, Planar, Prismatic, Revolute, Robot, RobotBuilder, Rod, Spherical
+from coupler.model.closed_forms import ClosedForm, recognition
 from effort import sweep
 from posed import RandomBuilder
 
@@ -336,3 +337,26 @@ def test_a_chain_through_a_joint_of_several_freedoms_is_left_to_newton() -> None
     b.loop("pin", Revolute(axis=(0, 0, 1)), "rod", "rocker", (1, 0, 0), (0, 2, 0))
     robot = b.build(closure="analytical")
     assert robot.nv == 4 and not robot.closed_forms
+
+
+def test_equal_mechanisms_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They share one γ; a mechanism of other dimensions, or with other limits, has its own."""
+    searched: list[tuple[str, ...]] = []
+    search_form = recognition._Search.form
+
+    def counted_form(search: recognition._Search) -> ClosedForm | None:
+        searched.append(tuple(constraint.name for constraint in search.loop.constraints))
+        return search_form(search)
+
+    monkeypatch.setattr(recognition._Search, "form", counted_form)
+    b = RobotBuilder("elbows")
+    same = mechanisms.rrpr(0.3, (0.1, -0.4))
+    for prefix, robot in (("a/", same), ("b/", same), ("c/", mechanisms.rrpr(0.31, (0.1, -0.4))), ("d/", same)):
+        b.attach(robot, prefix=prefix, at=(0.0, 1.0, 0.0))
+    searched.clear()
+    scene = b.build(closure="analytical")
+    assert searched == [("a/pin",), ("c/pin",)]
+    forms = [scene.closed_forms[f"{name}/pin"] for name in "abcd"]
+    assert forms[0] is forms[1] is forms[3] and forms[0] is not forms[2]
+    q, _ = scene.random_state(1)
+    assert max(scene.loop_errors(q).values()) < 1e-12

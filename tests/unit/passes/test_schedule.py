@@ -49,11 +49,28 @@ def test_a_place_may_be_read_and_written() -> None:
     b = Builder("sum")
     x, y = b.input("x", 3), b.output("y", 1)
     total, schedule = Place.whole(y, ()), Schedule(b)
-    schedule.call(lambda: np.array(0.0), out=total)
+    schedule.clear(total)
     for i in range(3):
         schedule.call(add, total, Place.of(x, i, ()), out=total)
     schedule.run()
     np.testing.assert_array_equal(compile(b.build(), backend="interpreter")([1.0, 2.0, 4.0]), [7.0])
+
+
+def test_places_are_cleared_and_copied() -> None:
+    """One kernel clears all matrices of a shape, and one copies them."""
+    b = Builder("copies")
+    x, y = b.input("x", 6), b.output("y", 12)
+    schedule = Schedule(b)
+    for start in (0, 2):
+        schedule.clear(Place.of(y, start, (1, 2)))
+    for start in (0, 4):
+        schedule.copy(Place.of(x, start, 2), out=Place.of(y, 8 + start // 2, 2))
+    schedule.copy(Place.block(x, 0, (2, 2), 3), out=Place.of(y, 4, (2, 2)))
+    schedule.run()
+    program = b.build()
+    assert [kernel.name for kernel in program.kernels()] == ["clear", "_copy", "_copy"]
+    expected = [0, 0, 0, 0, 1, 2, 4, 5, 1, 2, 5, 6]
+    np.testing.assert_array_equal(compile(program, backend="interpreter")(np.arange(1.0, 7.0)), expected)
 
 
 def test_lists_of_places_are_lists_of_arrays_and_results_may_be_several() -> None:

@@ -98,6 +98,21 @@ def test_records_tell_their_fields() -> None:
     assert Sized.layout("kept", carried) == {"Y": (1, 6)}
 
 
+def test_two_bodies_that_carry_a_cluster_share_articulated_inertia() -> None:
+    """They have memory for a common block if bodies collect Iᴬ, and none in programs that need no such block."""
+
+    class Articulated(Record):
+        IA = collected(symmetric(6))
+
+    robot = sample("geared loops").robot
+    sweep = Sweep(robot, "articulated", body=Articulated)
+    coupled = [members for shape, members in sweep.shapes if shape.couples]
+    assert coupled
+    for members in coupled:
+        assert sweep.windows(members).pairs[0].keys() == {"IA"}
+        assert Sweep(robot, "masses", body=Masses).windows(members).pairs == []
+
+
 def test_a_field_that_nobody_declared_is_an_error_with_its_name() -> None:
     def outward(cluster: Visit[Any, Any]) -> None:
         cluster.bodies[0].memory.view.speed = np.zeros(6)

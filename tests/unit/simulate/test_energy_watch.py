@@ -189,3 +189,19 @@ def test_rebounds_in_place_give_back_energy_of_the_step_before() -> None:
     for i in range(12):
         assert Simulation(robot, q=q[i], v=v[i], restitution=law).run(0.06).q[-1, 2] > 0.12
         take(Simulation(robot, q=q[i], v=v[i], restitution=law), 60)
+
+
+def test_a_leap_of_energy_is_told_at_once() -> None:
+    """A limp robot falls; its heel, moved by light rotors, hits the floor at 0.12 s, and goes wild in three steps."""
+    robot = coupler.robots.load("tello_with_arms").with_floor()
+    simulation = Simulation(robot, step=5e-3)
+    with pytest.raises(SimulationError, match=r"has gained .* J by 0.12 s .* 'right-thigh-to-knee-ankle-rotor-2'"):
+        simulation.run(0.3)
+    assert np.abs(simulation.v).max() < 100.0
+    by_hand = Simulation(robot, step=5e-3)
+    with pytest.raises(ModelError, match=r"is not possible: .*; its energy has risen by .* J"):
+        take(by_hand, 60)
+    zero = np.zeros(robot.nv)
+    starts, controls = np.stack([by_hand._first[: robot.nq]] * 2), np.zeros((60, robot.nv))
+    with pytest.raises(ModelError, match="that nobody put in"):
+        coupler.rollout(robot, starts, zero, controls, step=5e-3)

@@ -20,7 +20,7 @@ from coupler.model import Plane, Robot, Shape
 from coupler.simulate.logs import Log, LogWriter
 from coupler.spatial import Transform
 from coupler.view import motion as motion_module
-from coupler.view import plot_motion
+from coupler.view import plot_motion, plotting
 from coupler.view.skeleton import Skeleton, View, outline
 from coupler.view.stick_figures import Strip
 
@@ -246,6 +246,6 @@ def test_an_outline_goes_around_its_points() -> None:
 def test_long_lines_keep_their_peaks() -> None:
     times, values = np.arange(50_001.0), np.zeros(50_001)
     values[[17, 25_000, 50_000]] = 3.0, -2.0, 1.0
-    t, y = motion_module.thinned(times, values)
-    assert len(t) < 2 * motion_module._POINTS + 20 and (np.diff(t) >= 0).all()
+    t, y = plotting.thinned(times, values)
+    assert len(t) < 2 * plotting.POINTS + 20 and (np.diff(t) >= 0).all()
     assert {(17.0, 3.0), (25_000.0, -2.0), (50_000.0, 1.0)} <= set(zip(t.tolist(), y.tolist(), strict=True))

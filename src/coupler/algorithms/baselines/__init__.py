@@ -1,7 +1,7 @@
-"""What the cluster algorithms are compared with, one method a file.
+"""The methods that the cluster algorithms are compared with, one in each file.
 
-Exact methods open the loops, run the conventional recursions on the spanning tree of all joints, and restore the loops
-through G, or through K and Lagrange multipliers [001, §II]. Approximations model rotors without letting them turn.
+Exact methods run the conventional recursions on the spanning tree of all joints, with loops open, and enforce the loops
+through G, or through K and Lagrange multipliers [001, §II]. Approximations lump the inertia of rotors into joints.
 """
 
 from coupler.algorithms.baselines.approximate import with_armatures, without_rotors

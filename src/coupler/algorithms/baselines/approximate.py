@@ -1,8 +1,8 @@
-"""Robots whose rotors do not turn: what most simulators compute with [001, §II-C].
+"""Robots with rotors approximated as armatures, as in most simulators, or left out [001, §II-C].
 
-A rotor that turns N times as fast as a link is welded to what carries it, and N² times its inertia is added to the
-link's joint as an armature. This neglects how a turning rotor couples joints with each other and with the motion of its
-carrier. The paper also considers robots without rotors altogether, whose dynamics it calls unconstrained.
+A rotor that turns N times as fast as a link is welded to the body that carries it, and N² times its inertia is added to
+the link's joint as an armature. This neglects the coupling of joints by spinning rotors, with each other and with the
+motion of the carrier. The paper also considers robots without rotors, whose dynamics it calls unconstrained.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ROUNDING = 1e-12
 
 
 def with_armatures(robot: Robot, rotors: Iterable[str]) -> Robot:
-    """The robot with its rotors welded to what carries them, and armatures at the joints that they turn with.
+    """The robot with its rotors welded to the bodies that carry them, and armatures at the joints that they turn with.
 
     Armatures are the diagonal of Nᵀ I N at the neutral configuration, where N gives velocities of rotors from those of
     the other joints.
@@ -95,6 +95,6 @@ def _armatures(robot: Robot, rotor_joints: set[str]) -> dict[str, np.ndarray]:
     added = np.einsum("ij,i,ij->j", N, np.concatenate(inertia), N)
     starts = np.cumsum([0, *(tree.links[link].kind.nv for link in others)])
     return {
-        tree.links[link].joint: np.where(np.abs(own) < _ROUNDING, 0.0, own)
-        for link, own in zip(others, np.split(added, starts[1:-1]), strict=True)
+        tree.links[link].joint: np.where(np.abs(armature) < _ROUNDING, 0.0, armature)
+        for link, armature in zip(others, np.split(added, starts[1:-1]), strict=True)
     }

@@ -1,8 +1,8 @@
-"""The same methods with dense matrices, solved by LAPACK: for robots too large to write their matrices out.
+"""The same methods with dense matrices, solved by LAPACK: for robots too large to compile their linear algebra.
 
-The other baselines are compiled as one piece, which leaves out all that is zero, and takes memory and time to compile
-with the cube of the robot's size. Here only inertia, bias and the loops' matrices of the spanning tree are compiled;
-what follows is as a library of dense matrices does it, one state at a time.
+The other baselines are compiled as a whole, without operations on zeros, and compilation takes time and memory that
+grow with the cube of the robot's size. Here only the inertia, bias and loop matrices of the spanning tree are compiled.
+The rest is done with dense matrices, one state at a time.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def dense_osim(robot: Robot, frames: Sequence[tuple[int, Transform]], compile: C
     """J G (GᵀHG)⁻¹ Gᵀ Jᵀ of some frames as a function of q. See `dense_projection`."""
     sweep = spanning_sweep(robot, "dense_osim")
     sweep.inputs("q")
-    spanning = Spanning(sweep, matrices="G", told=True)
+    spanning = Spanning(sweep, matrices="G", as_results=True)
     sweep.outward(place_and_project)
     tree, positions = spanning.tree, spanning.vectors["p"]
     add_mass_matrix(sweep, spanning, _inertia_result(sweep, spanning))
@@ -86,10 +86,10 @@ def dense_osim(robot: Robot, frames: Sequence[tuple[int, Transform]], compile: C
 
 
 def _terms(robot: Robot, name: str, matrices: str, spread: Any, compile: Compile) -> tuple[Any, _Matrices]:
-    """(q, v) → inertia, bias and the loops' matrices of the spanning tree by name, and where their entries belong."""
+    """(q, v) → inertia, bias and loop matrices of the spanning tree by name, and where their entries belong."""
     sweep = spanning_sweep(robot, name)
     sweep.inputs("q", "v")
-    spanning = Spanning(sweep, matrices=matrices, told=True)
+    spanning = Spanning(sweep, matrices=matrices, as_results=True)
     sweep.outward(spread)
     add_mass_matrix(sweep, spanning, _inertia_result(sweep, spanning))
     motion, bias = spanning.vectors, sweep.result("bias", spanning.tree.nv)
@@ -102,13 +102,13 @@ def _inertia_result(sweep: Any, spanning: Spanning) -> Any:
 
 
 def _by_name(program: Any, compile: Compile) -> Callable[..., dict[str, np.ndarray]]:
-    """A program as a function that gives its results by name."""
+    """A program as a function that returns its results by name."""
     compiled, names = compile(program), [output.name for output in program.outputs]
     return lambda *inputs: dict(zip(names, compiled(*inputs), strict=True))
 
 
 class _Matrices:
-    """Where entries of results are in dense matrices."""
+    """Where the entries of results belong in dense matrices."""
 
     def __init__(self, robot: Robot, spanning: Spanning) -> None:
         self._n = spanning.tree.nv
@@ -121,15 +121,15 @@ class _Matrices:
         self.driven = np.zeros(robot.nv, int)  # where independent velocities are among all
         tree, embedding = robot.tree, robot.embedding
         for link in range(1, len(tree.links)):
-            own = spanning.tree.v_slice(tree.links[link].joint)
-            for entry, place in zip(range(own.start, own.stop), embedding.v_place[tree.velocities(link)], strict=True):
+            at = spanning.tree.v_slice(tree.links[link].joint)
+            for entry, place in zip(range(at.start, at.stop), embedding.v_place[tree.velocities(link)], strict=True):
                 if place >= 0:
                     self.driven[place] = entry
 
     @staticmethod
     def _places(rows: Sequence[np.ndarray], columns: Sequence[np.ndarray], shape: tuple[int, int]) -> Any:
-        i = np.concatenate([np.repeat(own, len(other)) for own, other in zip(rows, columns, strict=True)])
-        j = np.concatenate([np.tile(other, len(own)) for own, other in zip(rows, columns, strict=True)])
+        i = np.concatenate([np.repeat(row, len(column)) for row, column in zip(rows, columns, strict=True)])
+        j = np.concatenate([np.tile(column, len(row)) for row, column in zip(rows, columns, strict=True)])
         return i.astype(int), j.astype(int), shape
 
     def inertia(self, entries: np.ndarray) -> np.ndarray:

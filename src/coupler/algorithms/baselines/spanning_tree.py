@@ -1,8 +1,8 @@
-"""What the exact baselines share: the spanning tree's dynamics, and matrices of the whole robot from its clusters'.
+"""What the exact baselines share: the spanning tree's dynamics, and matrices of the robot assembled from its clusters.
 
 Positions p, velocities w and accelerations ẇ of all joints are computed cluster by cluster, as in every algorithm.
-Matrices are factorised from the tips inwards, where a tree's inertia fills in nothing (Featherstone, "Rigid Body
-Dynamics Algorithms", chapter 6): what is zero by structure is zero in the trace and costs nothing.
+Matrices are factorised from the tips inward, so that the inertia of a tree has no fill-in (Featherstone, "Rigid Body
+Dynamics Algorithms", chapter 6): structural zeros are zeros of the trace and cost nothing.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from coupler.passes import (
 
 
 class JointMemory(Record):
-    """The part of a body's joint in vectors over all joints."""
+    """The parts of a body's joint in vectors over all joints."""
 
     p, w, wd, f = provided(), provided(), provided(), provided()  # positions, velocities, accelerations, forces
 
 
 class ClusterMemory(ClusterRecord):
-    """Matrices of a cluster's loops, and its parts of accelerations and forces."""
+    """The matrices of a cluster's loops, and its parts of accelerations and forces."""
 
     G, K, k = provided(), provided(), provided()
     a, tau = Coordinate(), Coordinate()
@@ -48,25 +48,25 @@ Node = Visit[JointMemory, ClusterMemory]
 
 def spanning_sweep(robot: Robot, name: str) -> Sweep[JointMemory, ClusterMemory]:
     """Begins a program whose clusters see vectors over all joints."""
-    return Sweep(robot, name, body=JointMemory, cluster=ClusterMemory, remembering=True)
+    return Sweep(robot, name, body=JointMemory, cluster=ClusterMemory, leaf_clusters=True)
 
 
 class Spanning:
-    """A robot with its loops open, beside the robot itself.
+    """The spanning tree of a robot, with vectors over all its joints.
 
     Attributes:
         tree: the robot with its loops open.
-        vectors: over all its joints: positions p, velocities w, accelerations wd and forces f.
-        sizes: for each cluster how many velocities its joints have, and how many are independent.
+        vectors: over all joints: positions p, velocities w, accelerations wd and forces f.
+        sizes: for each cluster the number of its joints' velocities, and how many of these are independent.
     """
 
-    def __init__(self, sweep: Sweep[Any, Any], *, matrices: str = "", told: bool = False) -> None:
-        """Begins with a spanning tree's vectors.
+    def __init__(self, sweep: Sweep[Any, Any], *, matrices: str = "", as_results: bool = False) -> None:
+        """Makes the vectors.
 
         Args:
             sweep: the program.
-            matrices: which matrices of loops clusters tell: G, K, k.
-            told: whether these are results of the program.
+            matrices: the matrices of loops that clusters write: some of G, K and k.
+            as_results: whether these are results of the program.
         """
         self.sweep, robot = sweep, sweep.robot
         self.tree = robot.spanning_tree()
@@ -74,7 +74,7 @@ class Spanning:
         self.vectors = {name: sweep.scratch(name, size) for name, size in counts.items()}
         shapes = [None, *(sweep.shapes[sweep.shape_of[k]][0] for k in range(1, len(sweep.instances)))]
         self.sizes = [(int(shape.starts[-1]), shape.freedoms) if shape else (0, 0) for shape in shapes]
-        store_of = sweep.result_store if told else sweep.store
+        store_of = sweep.result_store if as_results else sweep.store
         self._stores = {name: store_of(f"all_{name}") for name in matrices}
         for name, store in self._stores.items():
             for k in range(len(self.sizes)):
@@ -82,7 +82,7 @@ class Spanning:
         sweep.provide = self._provide
 
     def _shape(self, name: str, cluster: int) -> tuple[int, int]:
-        """G has a row for each velocity, K and k a row for each that depends on others."""
+        """G has a row for each velocity, K and k a row for each dependent one."""
         n, independent = self.sizes[cluster]
         return {"G": (n, independent), "K": (n - independent, n), "k": (n - independent, 1)}[name]
 
@@ -96,14 +96,14 @@ class Spanning:
         windows.cluster |= {name: store.at(clusters) for name, store in self._stores.items()}
 
     def whole(self, function: Callable[..., Any], *given: Any, out: Any) -> None:
-        """Adds a step that sees whole vectors, and by their names the matrices of all clusters one after the other."""
+        """Adds a step: a function of whole vectors and of all clusters' matrices, which are given by name."""
         buffers = [self._stores[x].buffer if isinstance(x, str) else x for x in given]
         schedule = self.sweep.schedule()
         schedule.call(function, *(Place.whole(x, x.size) for x in buffers), out=Place.whole(out, out.size))
         schedule.run()
 
     def block(self, name: str, values: Any) -> list[Any]:
-        """The matrices of all clusters from their elements in a row."""
+        """The matrices of all clusters, from their elements one after the other."""
         store, shapes = self._stores[name], [self._shape(name, k) for k in range(len(self.sizes))]
         pairs = zip(store.starts.values(), shapes, strict=True)
         return [values[at : at + rows * columns].reshape(rows, columns) for at, (rows, columns) in pairs]
@@ -133,20 +133,20 @@ def tree_dynamics(robot: Robot, name: str, matrices: str, spread: Callable[[Node
 
 
 def add_mass_matrix(sweep: Sweep[Any, Any], spanning: Spanning, H: Any = None) -> Any:
-    """Adds the computation of the spanning tree's mass matrix; returns the buffer of its entries, a new one or H."""
+    """Adds the computation of the spanning tree's mass matrix; returns the buffer of its entries, H or a new one."""
     H = sweep.scratch("H", len(mass_matrix_entries(spanning.tree)[0])) if H is None else H
     sweep.call(mass_matrix_program(spanning.tree), q=spanning.vectors["p"], H=H)
     return H
 
 
 def write_motion(cluster: Node, wd: Any) -> None:
-    """Writes position, velocity and a given acceleration of each joint where the spanning tree reads them."""
+    """Writes the position, velocity and given acceleration of each joint into the spanning tree's vectors."""
     for body in cluster.bodies:
         body.memory.p, body.memory.w, body.memory.wd = cluster.q[body.number], body.w, wd[body.entries]
 
 
 class Reversed:
-    """A symmetric matrix factorised from its last row to its first: in a tree's inertia that fills in nothing."""
+    """A symmetric matrix factorised from its last row to its first, which avoids fill-in for the inertia of a tree."""
 
     def __init__(self, A: Any) -> None:
         self._factors = Cholesky(A[::-1, ::-1])
@@ -159,7 +159,7 @@ class Reversed:
 
 
 def tree_mass_matrix(tree: Robot, entries: Any) -> Any:
-    """The mass matrix of a tree, nv × nv, from its structural entries."""
+    """The mass matrix of a tree, nv × nv, from its entries that are not zero by structure."""
     H: Any = np.zeros((tree.nv, tree.nv), dtype=object)
     for value, i, j in zip(entries, *mass_matrix_entries(tree), strict=True):
         H[i, j] = H[j, i] = value
@@ -167,7 +167,7 @@ def tree_mass_matrix(tree: Robot, entries: Any) -> Any:
 
 
 def whole_G(robot: Robot, spanning: Spanning, blocks: Any) -> Any:
-    """G of the whole robot, from velocities v to those of the spanning tree, from the blocks of its clusters."""
+    """G of the whole robot, which maps v to the spanning tree's velocities, from the blocks of its clusters."""
     columns, rows = independent_entries(robot), joint_entries(robot, spanning.tree)
     G: Any = np.zeros((spanning.tree.nv, robot.nv), dtype=object)
     for k, block in enumerate(spanning.block("G", blocks)):

@@ -1,8 +1,8 @@
-"""Dynamics of all joints, with loops that are held together by Baumgarte's stabilisation. [003, §II-C, §III-A]
+"""Dynamics of all joints, with loops held together by Baumgarte's stabilisation. [003, §II-C, §III-A]
 
-Libraries for trees know positions and velocities w of all joints, which need not fit the loops. Of these, they keep
-K ẇ = k alone, and what rounding and the integrator miss grows. With k − 2/T φ̇ − φ/T² instead, it decays within a time
-T. RBDL, the paper's numerical method, does so. Explicit constraints follow by partitioning [003, eq. 5, 8].
+Libraries for trees integrate positions and velocities w of all joints and enforce the loops by K ẇ = k only, so that
+errors of rounding and integration grow. With k − 2/T φ̇ − φ/T² in place of k, they decay within a time T, as in RBDL,
+the paper's numerical method. Explicit constraints follow by partitioning [003, eq. 5, 8].
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from coupler.passes import ClusterWindows, Shape, Sweep, Visit, constants, provi
 
 
 class OwnJoint(JointMemory):
-    """That, and the joint's velocity as it is given."""
+    """A joint's parts of vectors over all joints, and of the given velocities."""
 
     w_given = provided()
 
 
 class HeldCluster(ClusterMemory):
-    """That, and how fast errors of its loops decay: 1/T, 1/s."""
+    """Matrices of a cluster's loops, and how fast their errors decay: 1/T, 1/s."""
 
     decay = provided()
 
@@ -46,8 +46,8 @@ def stabilized_rnea_program(robot: Robot, times: Mapping[str, float]) -> Any:
     """The program τ(q, w, a), with velocities w of all joints: τ = Gᵀ RNEA(p, w, G a + g).
 
     Args:
-        robot: the robot. Loops that have a solution need no stabilisation: there, independent entries of w count alone.
-        times: T of loops and couplings by name, s; the shortest counts in a cluster. What is not named does not decay.
+        robot: the robot. Loops with a solution need no stabilisation; only independent entries of w count there.
+        times: T of loops and couplings by name, s; in a cluster the shortest counts. Errors of others do not decay.
     """
     sweep, spanning = _begin(robot, "stabilized_rnea", times)
     sweep.inputs("a")
@@ -82,8 +82,8 @@ def stabilized_dynamics_program(robot: Robot, times: Mapping[str, float]) -> Any
 def _begin(
     robot: Robot, name: str, times: Mapping[str, float], matrices: str = ""
 ) -> tuple[Sweep[OwnJoint, HeldCluster], Spanning]:
-    """A program whose clusters know the velocities of all their joints, and T."""
-    sweep = Sweep(robot, name, body=OwnJoint, cluster=HeldCluster, remembering=True)
+    """A program whose clusters see the velocities of all their joints, and 1/T."""
+    sweep = Sweep(robot, name, body=OwnJoint, cluster=HeldCluster, leaf_clusters=True)
     sweep.inputs("q")
     spanning = Spanning(sweep, matrices=matrices)
     spanning.vectors["w_given"] = sweep.builder.input("w_given", spanning.tree.nv)
@@ -101,14 +101,14 @@ def _decays(robot: Robot, times: Mapping[str, float]) -> dict[int, float]:
     """1/T of each cluster that has one, with the shortest of its loops."""
     decays: dict[int, float] = {}
     for loop in robot.embedding.closure.loops:
-        own = [times[constraint.name] for constraint in loop.constraints if constraint.name in times]
-        if own:
-            decays[loop.cluster] = 1.0 / min(own)
+        times_of_loop = [times[constraint.name] for constraint in loop.constraints if constraint.name in times]
+        if times_of_loop:
+            decays[loop.cluster] = 1.0 / min(times_of_loop)
     return decays
 
 
 def _tree_forces(sweep: Sweep[OwnJoint, HeldCluster], spanning: Spanning) -> None:
-    """Forces at all joints, with accelerations as they have been written."""
+    """Adds RNEA on the spanning tree, for the accelerations that have been written."""
     v = spanning.vectors
     sweep.call(inverse_dynamics_program(spanning.tree), q=v["p"], v=v["w"], a=v["wd"], tau=v["f"])
 
@@ -128,7 +128,7 @@ def spread_accelerated(cluster: Node) -> None:
 
 
 def stabilize(cluster: Node) -> None:
-    """Takes velocities as they are given, and lets errors decay: k − 2/T K w − φ/T²."""
+    """Takes the given velocities, and replaces k by k − 2/T K w − φ/T², so that errors decay."""
     w = np.concatenate([body.memory.w_given for body in cluster.bodies])
     cluster.v = w[cluster.shape.independent]
     if not cluster.shape.solved:

@@ -1,7 +1,7 @@
 """Accelerations and inverse operational-space inertia from the mass matrix and its Cholesky factors [002, §3.1].
 
-H has as many entries as pairs of freedoms. The factors of a small one are written out. Those of a large one are
-computed tile by tile of 6 × 6, with small kernels looped over tables of tiles, so that it compiles as fast.
+The factors of a small H are written out in one kernel. Those of a large H are computed in tiles of 6 × 6, by small
+kernels that are looped over tables of tiles, so that compile time does not grow with its size.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ SMALL = 12  # freedoms, up to which factors are written out
 
 
 def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
-    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and what forces at frames do there.
+    """The program (q, v, tau) → a, J H⁻¹ Jᵀ: accelerations of independent joints, and the inverse inertia of frames.
 
     Args:
-        frames: for each its link, and the transform from the link's frame to it.
+        frames: for each frame the number of its link, and the transform from the link's frame to the frame.
     """
     n, sweep = robot.nv, Sweep(robot, "traditional")
     q, v, tau = sweep.inputs("q", "v", "tau")
@@ -36,7 +36,7 @@ def traditional_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -
     H = sweep.scratch("entries", len(mass_matrix_entries(robot)[0]))
     bias, zero = sweep.scratch("bias", n), sweep.scratch("zero", n)
     schedule = sweep.schedule()
-    schedule.call(_zeros(n), out=Place.whole(zero, n))
+    schedule.clear(Place.whole(zero, n))
     schedule.run()
     sweep.call(mass_matrix_program(robot), q=q, H=H)
     sweep.call(inverse_dynamics_program(robot), q=q, v=v, a=zero, tau=bias)
@@ -64,16 +64,16 @@ def _written_out(robot: Robot) -> Any:
         a = factors.solve(tau - bias)
         if not jacobians:
             return a
-        J = np.concatenate([own.reshape(6, -1) for own in jacobians])
+        J = np.concatenate([jacobian.reshape(6, -1) for jacobian in jacobians])
         return a, factors.sandwich(J.T).ravel()
 
     return solve
 
 
 class _Tiles:
-    """The tiles of H below its diagonal, of right-hand sides, and the steps that work on them.
+    """The tiles of the lower triangle of H and of right-hand sides, and the steps that work on them.
 
-    A tile's last rows and columns may be beyond the matrix: they are those of the identity.
+    Rows and columns of the last tiles that lie outside the matrix are those of the identity.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], n: int, columns: int) -> None:
@@ -99,7 +99,7 @@ class _Tiles:
         for i in range(self._count):
             for j in range(i + 1):
                 schedule.call(_identity if i == j else _nothing, out=self.A(i, j))
-            schedule.call(_zero_sides(width), out=self.b(i))
+            schedule.call(_zeros(TILE, width), out=self.b(i))
         for entry, (row, column) in enumerate(zip(*mass_matrix_entries(self._sweep.robot), strict=True)):
             r, c = max(row, column), min(row, column)
             tile, place = self._row[r // TILE, c // TILE], (r % TILE) * TILE + c % TILE
@@ -115,7 +115,7 @@ class _Tiles:
 
     @staticmethod
     def _copy(schedule: Schedule, source: Any, start: int, target: Any, at: int) -> None:
-        schedule.call(_same, Place.of(source, start, 1), out=Place.of(target, at, 1))
+        schedule.copy(Place.of(source, start, 1), out=Place.of(target, at, 1))
 
     def factorise(self) -> None:
         """H = L Lᵀ; on the diagonal R = L⁻¹ of a tile stands for L."""
@@ -139,7 +139,7 @@ class _Tiles:
             schedule.call(_times, self.A(k, k), self.b(k), out=self.b(k))
         if frames:
             total = Place.of(self._sweep.scratch("total", size * size), 0, (size, size))
-            schedule.call(_no_response(size), out=total)
+            schedule.clear(total)
             for k in range(self._count):
                 schedule.call(_add_square, total, self.b(k), out=total)
             schedule.call(mirrored, total, out=Place.of(omega, 0, (size, size)))
@@ -164,20 +164,8 @@ def _nothing() -> Any:
     return np.zeros((TILE, TILE))
 
 
-def _zeros(n: int) -> Any:
-    return lambda: np.zeros(n)
-
-
-def _zero_sides(columns: int) -> Any:
-    return lambda: np.zeros((TILE, columns))
-
-
-def _no_response(size: int) -> Any:
-    return lambda: np.zeros((size, size))
-
-
-def _same(x: Any) -> Any:
-    return x
+def _zeros(*shape: int) -> Any:
+    return lambda: np.zeros(shape)
 
 
 def _difference(x: Any, y: Any) -> Any:
@@ -222,5 +210,5 @@ def _add_square(total: Any, y: Any) -> Any:
 
 
 def _lower(R: Any) -> Any:
-    """R without the zeros above its diagonal, of which a trace knows nothing."""
+    """R with the zeros above its diagonal made known to the trace."""
     return np.array([[R[i, j] if j <= i else 0.0 for j in range(TILE)] for i in range(TILE)])

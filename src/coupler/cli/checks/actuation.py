@@ -58,8 +58,8 @@ def actuators(robot: Robot) -> Iterator[Finding]:
     if not robot.actuators:
         yield Finding(
             "note",
-            "nothing drives it",
-            'in URDF, a <transmission> or actuated="true" on a joint makes a motor; in MJCF, an <actuator>',
+            "it has no actuators",
+            'to add motors: in URDF, a <transmission>, or actuated="true" on a joint; in MJCF, an <actuator>',
         )
     count = sum(actuator.kind != "damper" for actuator in robot.actuators)
     if count > robot.nv:

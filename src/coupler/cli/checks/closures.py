@@ -8,8 +8,9 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import ModelError, Robot
-from coupler.model.embedding.assembly import apart, described
 from coupler.model.embedding.constraints import LoopConstraint
+from coupler.model.embedding.gaps import apart, described
+from coupler.model.text import idle_text
 from coupler.model.wording import some
 
 _ROUNDED = 1e-5  # m or rad: smaller gaps come from the rounded numbers of files
@@ -17,16 +18,17 @@ _NEAR = 1e-3  # quality of the coordinates, 0 where they are singular and usuall
 _TINY = 1e-300  # keeps the condition number of singular coordinates finite
 _STATES = 4  # random configurations that are tried
 
-_HINTS = {  # words in a warning, and what to do about it; what is not here speaks for itself
+_HINTS = {  # what to do about a warning with these words in it; warnings without a hint speak for themselves
     "meshes are missing": "only pictures and contact need meshes; put the files where the robot's file says",
-    "not modelled": "nothing of this acts on the robot; if it matters, describe it in another way",
+    "not modelled": "the robot moves as if these were not there; if one of them matters, model it in another way",
     "singular where": 'start joints elsewhere: start="..." on a joint of each loop',
     "closed only beyond the limits": "do limits, lengths and zero positions belong to the same assembly?",
     "nothing resists a motion": "give its bodies mass and inertia, or its joints an armature",
     "does nothing: its bodies": "leave it out, or end it on another body",
     "keyframe": "give positions at which its loops are closed",
-    "no real body has": 'fine for planar models and spinning rotors; ideal="true" on the link says that it is intended',
-    "inertia but no mass": "fine for rotors, of which only the spin matters; otherwise give mass as well",
+    "no real body has": 'fine for planar models and spinning rotors: mark the link ideal="true"; otherwise mend it',
+    "inertia but no mass": "fine for rotors, of which only the spin matters; otherwise give them a mass",
+    "the transmission that": "--package NAME=FOLDER says where its file is",
     "meshes": "only pictures and contact need them; --package NAME=FOLDER says where they are",
     "but is not used": "--closures FILE uses it",
     "but are not used": "--closures FILE uses one of them",
@@ -115,13 +117,6 @@ def singular_loops(robot: Robot) -> Iterator[Finding]:
 
 def idle_freedoms(robot: Robot) -> Iterator[Finding]:
     """Idle freedoms: motions in which no other part of the robot takes part; one finding for all of them."""
-    links = robot.tree.links
-    bodies = [" with ".join(repr(links[link].name) for link in freedom.links) for freedom in robot.idle]
-    joints = [repr(links[freedom.joint].joint) for freedom in robot.idle]
-    told = [f"{body} at joint {joint}" for body, joint in zip(bodies, joints, strict=True)]
-    if len(told) == 1:
-        what, it = f"body {bodies[0]} can move alone, at joint {joints[0]}", "it"
-    else:
-        what, it = f"{len(told)} bodies can move alone: {some(told)}", "them"
-    if told:
-        yield Finding("warning", what, f"lock {it} with --lock-idle, or load(..., lock_idle=True)")
+    if robot.idle:
+        them = "it" if len(robot.idle) == 1 else "them"
+        yield Finding("warning", idle_text(robot), f"lock {them} with --lock-idle, or load(..., lock_idle=True)")

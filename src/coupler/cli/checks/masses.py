@@ -7,8 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from coupler.cli.checks.finding import Finding
+from coupler.grouping import grouped
 from coupler.model import Body, ModelError, Robot
 from coupler.model.bodies import check_inertia
+from coupler.model.tree import GROUND
 from coupler.model.wording import clause, listed
 
 # A radius of gyration is suspicious if it exceeds 2 m and twice the size of the robot, or 1 m and 100 times its size; a
@@ -35,16 +37,14 @@ def size_of(robot: Robot) -> float:
     for body, frame in ends:
         if body in points:
             points[body].append(float(np.linalg.norm(frame.r)))
-    children: dict[str, list[tuple[str, float]]] = {}
-    for joint in robot.joints:
-        start = 0.0 if joint.parent not in robot.bodies else float(np.linalg.norm(joint.placement.r))
-        end = 0.0 if joint.meets is None else float(np.linalg.norm(joint.meets.r))
-        children.setdefault(joint.parent, []).append((joint.child, start + end))
-    longest, pending = 0.0, list(children.get("ground", []))
+    carried = grouped(robot.joints, lambda joint: joint.parent)
+    longest, pending = 0.0, [(joint, 0.0) for joint in carried.get(GROUND, [])]
     while pending:
-        body, length = pending.pop()
-        longest = max(longest, length + max(points[body]))
-        pending += [(child, length + step) for child, step in children.get(body, [])]
+        joint, length = pending.pop()
+        length += 0.0 if joint.parent == GROUND else float(np.linalg.norm(joint.placement.r))
+        length += 0.0 if joint.meets is None else float(np.linalg.norm(joint.meets.r))
+        longest = max(longest, length + max(points[joint.child]))
+        pending += [(other, length) for other in carried.get(joint.child, [])]
     centres = sorted(float(np.linalg.norm(body.centre)) for body in robot.bodies.values() if body.mass)
     return max(longest, centres[(len(centres) - 1) // 2] if centres else 0.0)
 
@@ -57,8 +57,8 @@ def _gyration(body: Body) -> float:
 def ideal_inertias(robot: Robot) -> Iterator[Finding]:
     """Inertias that no real body has, but that are marked as ideal; for others, building the robot warns."""
     ideal = [name for name, body in robot.bodies.items() if body.ideal and not _real(body)]
-    told = ("no real body has", "inertia but no mass")
-    if ideal and not any(words in warning for warning in robot.warnings for words in told):
+    warned = ("no real body has", "inertia but no mass")
+    if ideal and not any(words in warning for warning in robot.warnings for words in warned):
         yield Finding(
             "note",
             f"no real body has the inertia of {listed(ideal)}",

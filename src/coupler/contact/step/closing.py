@@ -1,4 +1,4 @@
-"""Newton's method for the loops of a robot, as steps of the program that moves it."""
+"""Newton's method for loops without a solution, as steps of the program of a contact step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from coupler.passes import Sweep
 
 
 class Closing:
-    """Newton's method for all loops without a solution, from positions and steps of their joints."""
+    """Newton's method for all loops without a solution, started from positions and shifts of their joints."""
 
     def __init__(self, sweep: Sweep[Any, Any], layout: Layout) -> None:
         self._sweep, self._layout, robot = sweep, layout, sweep.robot
@@ -25,21 +25,24 @@ class Closing:
         sizes = {"p": tree.nq, "step": tree.nv, "weight": tree.nv, "q": tree.nq}
         sizes["phi"] = next(x.size for x in self._program.outputs if x.name == "phi")
         self._vectors = {name: builder.scratch(f"closing_{name}", size) for name, size in sizes.items()}
-        known = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": np.ones(tree.nv)}
-        for name, values in known.items():  # joints that no loop holds stay where they are
+        start = {"p": robot.states.neutral, "step": np.zeros(tree.nv), "weight": np.ones(tree.nv)}
+        for name, values in start.items():  # joints outside such loops stay there
             builder.loop(_fill, entry=fields(x=self._vectors[name].at(range(len(values))), value=constants(values)))
 
     def ends(self, links: Sequence[int], kind: Joint) -> Window:
-        """Where joints have their position and step."""
+        """Where to write the position that each joint starts from, and how far it moves first."""
         tree, links = self._sweep.robot.tree, list(links)
         position = self._vectors["p"].at(tree.q_start[links], kind.nq)
         return fields(position=position, shift=self._vectors["step"].at(tree.v_start[links], kind.nv))
 
     def close(self, q: Vector) -> None:
-        """Writes the steps that close loops, to some of the positions in q; what stays open makes results invalid."""
+        """Writes the steps that close the loops, and copies the positions of their joints to q.
+
+        A loop that stays open makes the step's results invalid.
+        """
         builder, robot, phi = self._sweep.builder, self._sweep.robot, self._vectors["phi"]
         builder.call(self._program, **self._vectors)
-        if self._sweep.gap is not None:  # else all rows of loops follow from the tree, and none can be open
+        if self._sweep.gap is not None:  # otherwise the tree alone closes all loops, and none can be open
             gap = self._sweep.gap.at([0] * phi.size)
             builder.loop(_note_open_loops, row=fields(phi=phi.at(range(phi.size)), gap=gap))
         places = [int(p) for link in self._layout.loop_links for p in robot.tree.positions(link)]

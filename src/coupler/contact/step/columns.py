@@ -1,9 +1,9 @@
-"""Columns of forces that climb from contacts and joints to the ground, cluster by cluster.
+"""Columns of unit forces that climb from contacts and joints to the ground, cluster by cluster.
 
-A unit of force at a contact, or at a joint, is felt by every cluster on its way to the ground as forces P on bodies and
-z = Sᵀ P at joints. With y = D⁻¹ z, two groups of columns meet in A = Σ zᵀ y over the clusters that both pass: blocks of
-J H⁻¹ Jᵀ = Z D⁻¹ Zᵀ [003, eq. 27], without H and without a way back outwards. Each group may start on several bodies, as
-a contact between two of them does.
+Every cluster on the way to the ground feels a unit force at a contact, or at a joint, as forces P on bodies and
+z = Sᵀ P at joints. With y = D⁻¹ z, two groups of columns interact through A = Σ zᵀ y over the clusters that both pass:
+these are the blocks of J H⁻¹ Jᵀ = Z D⁻¹ Zᵀ [003, eq. 27], found without H and without a pass back outwards. A group may
+start on several bodies, as a contact between two of them does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from coupler.contact.rows import Indices
 from coupler.graph import Buffer, Slot, Window, constants, fields
 from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
 
-_NODE = 6  # freedoms of a node at most, unless a cluster has more: as many as a floating body's
+_NODE = 6  # freedoms of a node at most, unless a single cluster has more: as many as a floating body has
 
 
 class ColumnBody(Record):
@@ -27,7 +27,7 @@ class ColumnBody(Record):
 
 class ColumnCluster(ClusterRecord):
     z, y = provided(), provided()  # freedoms × width: forces at joints, and D⁻¹ of them
-    gears = provided()  # of each velocity that columns push, where they start at several joints
+    gears = provided()  # one for each velocity that columns push, where they start at several joints
 
 
 @dataclass(frozen=True)
@@ -35,11 +35,11 @@ class Start:
     """Where a group of columns starts.
 
     Attributes:
-        width: how many columns.
-        links: the links on which they are forces, which somebody writes (see `Columns.at_link`).
-        joint: or the link whose joint they push, and which entry of its velocity.
-        geared: or several such, each with a gear: the force there by unit of theirs.
-        soft: whether they have a mobility of their own besides, as a node that no other group has.
+        width: how many columns the group has.
+        links: the links on which the columns are forces; their values are written at `Columns.at_link`.
+        joint: or else the link whose joint they push, and which entry of its velocity.
+        geared: or else several such joints, each with a gear: the force there for a unit force of the column.
+        soft: whether they have a mobility of their own besides, in a node that no other group passes.
     """
 
     width: int
@@ -54,9 +54,9 @@ class Passage:
     """How columns pass a cluster; bodies are numbered within it.
 
     Attributes:
-        active: bodies on which the columns are felt.
-        begins: for each output body whether nothing has been felt there before.
-        entry: the velocity of the cluster that the columns push, where they start at a joint.
+        active: the bodies that feel the columns.
+        begins: for each output body whether it feels them for the first time, so that there is nothing to add to.
+        entry: the velocity of the cluster that the columns push, if they start at a joint of it.
         geared: the velocities that they push with gears.
     """
 
@@ -68,7 +68,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Node:
-    """Some clusters that carry each other in a row, as a part of x."""
+    """A chain of clusters that carry each other, as a part of x; see `Columns`."""
 
     start: int
     stop: int
@@ -81,19 +81,19 @@ class Node:
 class Columns:
     """The ways of groups of columns to the ground.
 
-    Each cluster on a way has z and y in its memory, and each body on which columns are felt P. Those of the clusters of
-    a node lie one below the other, so that blocks see whole nodes.
+    Each cluster on a way has z and y in its memory, and each body that feels the columns has P. z and y of the clusters
+    of a node lie below each other, so that blocks see whole nodes.
 
     Attributes:
         sweep: the program.
-        starts: of each group.
-        x: what impulses change velocities of joints by, if all that carries them stays: of each cluster Σ y λ.
-        nodes: the parts of x; see `Node`.
+        starts: where each group starts.
+        x: Σ y λ for each cluster: what impulses change velocities of its joints by, if all that carries it stays.
+        nodes: the parts of x.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], starts: Sequence[Start]) -> None:
         self.sweep, self.starts = sweep, starts
-        self._gears: dict[tuple[int, int], list[float]] = {}  # of groups in clusters
+        self._gears: dict[tuple[int, int], list[float]] = {}  # by group and cluster
         self._ways = [self._way(start, group) for group, start in enumerate(starts)]
         self.nodes, self._place, self._node_of = self._numbered()
         self._soft = {group: len(self.nodes) + i for i, group in enumerate(g for g, x in enumerate(starts) if x.soft)}
@@ -112,7 +112,7 @@ class Columns:
                     store.add((group, node), (size, start.width))
 
     def at_link(self, groups: Indices, links: Sequence[int]) -> Slot:
-        """Where each group's forces on a link are, that it starts on."""
+        """Where the forces of each group on a link that it starts on are written."""
         keys = [(group, *self.sweep.number_in_cluster(link)) for group, link in zip(groups, links, strict=True)]
         return self._P.at(keys)
 
@@ -120,8 +120,8 @@ class Columns:
         """Runs a pass over all clusters on the ways of some groups, towards the ground.
 
         Args:
-            function: of a cluster, and of how columns pass it.
-            flags: of each group, whether it climbs; they have been listed.
+            function: takes a cluster, and how columns pass it.
+            flags: for each group whether it climbs; they have been listed.
         """
 
         def provide(windows: ClusterWindows, shape: Shape, steps: list[tuple[int, int]]) -> None:
@@ -143,17 +143,17 @@ class Columns:
         schedule.run()
 
     def parts_of_way(self, group: int) -> dict[int, int]:
-        """The nodes on a group's way, and how many freedoms of each, the first ones, are on it."""
+        """The nodes on a group's way, and how many freedoms of each are on it, from the first one on."""
         return self._parts[group]
 
     def way(self, groups: Sequence[int], nodes: Sequence[int]) -> Window:
-        """z, y and the part of x of groups in a node each, all of the same shape."""
+        """z, y and the part of x for groups and one node each, all of the same shape."""
         steps = list(zip(groups, nodes, strict=True))
         x = self.x.at([self.nodes[node].start for node in nodes], self._parts[groups[0]][nodes[0]])
         return fields(z=self._z.at(steps), y=self._y.at(steps), x=x)
 
     def soft_nodes(self, groups: Sequence[int]) -> Window:
-        """z and y of the nodes that soft groups have for themselves: their product is the mobility of their own."""
+        """z and y of the nodes that soft groups have for themselves; zᵀ y is a group's own mobility."""
         return self.way(groups, [self._soft[group] for group in groups])
 
     def answers(self, clusters: Sequence[int]) -> Slot:
@@ -167,10 +167,10 @@ class Columns:
         return parts
 
     def _numbered(self) -> tuple[list[Node], dict[int, int], dict[int, int]]:
-        """Nodes of clusters, where each cluster has its part of x, and the number of each cluster's node.
+        """The nodes, where each cluster has its part of x, and the number of each cluster's node.
 
-        A cluster is in one node with the one that carries it, if that carries no other on any way, and the node stays
-        small. Whoever passes a cluster passes all that carry it, so that ways pass the first clusters of a node.
+        A cluster shares a node with the cluster that carries it if that carries no other one on any way, and if the
+        node stays small. A way that passes a cluster passes all that carry it: of a node, it passes the first clusters.
         """
         carried: dict[int, list[int]] = {}
         for k in sorted({k for way in self._ways for k in way}):
@@ -180,13 +180,13 @@ class Columns:
         for first in sorted(self.sweep.shape_of):
             if first in place:
                 continue
-            start, row = stop, [first]
-            while row:
-                k = row.pop()
+            start, chain = stop, [first]
+            while chain:
+                k = chain.pop()
                 place[k], node_of[k], stop = stop, len(nodes), stop + self._freedoms(k)
-                above = carried.get(k, [])
-                if len(above) == 1 and len(self.sweep.instances[above[0]].outputs) == 1:
-                    row = [*above] if stop - start + self._freedoms(above[0]) <= _NODE else []
+                outer = carried.get(k, [])
+                if len(outer) == 1 and len(self.sweep.instances[outer[0]].outputs) == 1:
+                    chain = [*outer] if stop - start + self._freedoms(outer[0]) <= _NODE else []
             nodes.append(Node(start, stop))
         return nodes, place, node_of
 
@@ -194,22 +194,21 @@ class Columns:
         return self.sweep.shapes[self.sweep.shape_of[cluster]][0].freedoms
 
     def _way(self, start: Start, group: int) -> dict[int, Passage]:
-        """The clusters on the way of columns, outermost first."""
-        felt: dict[int, set[int]] = {}
+        """The clusters on the way of a group, outermost first, and how it passes each."""
+        felt: dict[int, set[int]] = {}  # bodies of clusters that are still to be passed
         for link in start.links:
             k, i = self.sweep.number_in_cluster(link)
             felt.setdefault(k, set()).add(i)
         entry = None
         if start.joint is not None:
-            own, i = self.sweep.number_in_cluster(start.joint[0])
-            felt.setdefault(own, set())
-            entry = own, int(self.sweep.shapes[self.sweep.shape_of[own]][0].starts[i]) + start.joint[1]
+            entry = self._velocity_in_cluster(*start.joint)
+            felt.setdefault(entry[0], set())
         geared: dict[int, list[int]] = {}
         for link, j, gear in start.geared:
-            own, i = self.sweep.number_in_cluster(link)
-            felt.setdefault(own, set())
-            geared.setdefault(own, []).append(int(self.sweep.shapes[self.sweep.shape_of[own]][0].starts[i]) + j)
-            self._gears.setdefault((group, own), []).append(gear)
+            k, velocity = self._velocity_in_cluster(link, j)
+            felt.setdefault(k, set())
+            geared.setdefault(k, []).append(velocity)
+            self._gears.setdefault((group, k), []).append(gear)
         way: dict[int, Passage] = {}
         while felt:
             k = max(felt)  # carriers have lower numbers
@@ -223,8 +222,13 @@ class Columns:
             way[k] = Passage(active, tuple(begins), pushed, tuple(geared.get(k, ())))
         return way
 
+    def _velocity_in_cluster(self, link: int, j: int) -> tuple[int, int]:
+        """The cluster of a link, and the number of entry j of its joint's velocity there."""
+        k, i = self.sweep.number_in_cluster(link)
+        return k, int(self.sweep.shapes[self.sweep.shape_of[k]][0].starts[i]) + j
+
     def _of_cluster(self, store: Store, steps: Sequence[tuple[int, int]]) -> Slot:
-        """The rows of clusters within those of their nodes."""
+        """The rows of clusters within the rows of their nodes."""
         width, starts = self.starts[steps[0][0]].width, []
         for group, k in steps:
             node = self._node_of[k]

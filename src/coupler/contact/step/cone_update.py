@@ -1,8 +1,8 @@
 """Better impulses of one contact, all others being given: what sweeps over the blocks of a contact problem repeat.
 
-An update is exact where the contact sticks or opens. One that slides takes a step of Newton's method for its direction,
-or a projected step where that leads nowhere. Where no update changes anything, the laws of laws.py hold. Functions take
-floats or nodes of a trace.
+An update is exact where the contact sticks or opens. A contact that slides takes a step of Newton's method for its
+direction, or a projected step where that leads nowhere. Where no update changes anything, the laws of laws.py hold.
+Functions take floats or nodes of a trace.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from coupler.contact.laws import SOFTENING, TINY, tangential_mobility, unproject
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_STICKING_LEFT = 0.1  # sticking must stop a contact: what a block of low rank leaves is more than this part of w ...
-_STICKING_ROUNDING = 1e-10  # ... and than this part of b, which bounds the rounding
-_LARGEST_TURN = 0.5  # rad, the furthest that one of Newton's steps turns the direction of sliding: further off, it errs
+# Sticking must stop a contact. A block of low rank cannot: it leaves more than this part of w, ...
+_STICKING_LEFT = 0.1
+_STICKING_ROUNDING = 1e-10  # ... and more than this part of b, which bounds the rounding
+_LARGEST_TURN = 0.5  # rad, by which a Newton step turns the direction of sliding at most: beyond, it is no good model
 _JAMMED = 0.01  # of A_nn: where friction leaves less of it, a sliding contact jams, and λ_n = −b_n/size would explode
 
 
 @dataclass(frozen=True, eq=False)
 class ConeBlock:
-    """The block of A of one contact, with what each update needs of it.
+    """The block of A of one contact, with what updates need of it.
 
     Attributes:
         A: 3 × 3, its own block.
@@ -70,8 +71,8 @@ def cone_update(block: ConeBlock, friction: Any, lam: Array, w: Array) -> Array:
 def cone_at_rest(block: ConeBlock, friction: Any, lam: Array, w: Array) -> tuple[Array, Any]:
     """Impulses of a contact that sticks or opens, and whether it does neither; arguments as for `cone_update`.
 
-    Where friction couples normal and tangents strongly, a contact may do both: one that is pressed stays so. A block of
-    low rank may leave it a velocity, whatever the impulses: then it does not stick.
+    Where friction couples normal and tangents strongly, both may be possible: then a contact that is pressed sticks. A
+    block of low rank may leave the contact a velocity whatever the impulses are: then it does not stick.
     """
     b = w - block.A @ lam  # what others leave of its velocity
     stuck = lam - block.inverse @ w
@@ -87,12 +88,12 @@ def _largest(values: Array) -> Any:
 
 
 def cone_sliding(block: ConeBlock, mu: Any, lam: Array, w: Array) -> Array:
-    """On the cone's edge, λ_t = µ λ_n u, with w_n = 0 and u against the slip; or a projected step towards that.
+    """Impulses on the edge of the cone, λ_t = µ λ_n u, with w_n = 0 and u against the slip; or a projected step.
 
-    u starts from a projected step, or from what sticking would ask for where that stays within the cone, and is turned
-    by Newton's method towards a zero of F(u) = u × w_t (see bisection.py), where F' > 0. Where friction would drive the
-    slip all the same, the contact jams, and the projected step is taken. Divisions are few: in lanes they are dear.
-    Arguments are those of `cone_update`.
+    u starts from the projected step, or from the direction of sticking where that step stays within the cone, and one
+    step of Newton's method turns it towards a zero of F(u) = u × w_t (see bisection.py) where F' > 0. If friction would
+    then drive the slip, the contact jams, and the projected step is taken. Divisions are few, because they are
+    expensive in lanes. Arguments as for `cone_update`.
     """
     A = block.A
     b, stuck = w - A @ lam, lam - block.inverse @ w
@@ -114,7 +115,7 @@ def cone_sliding(block: ConeBlock, mu: Any, lam: Array, w: Array) -> Array:
 
 
 def _turned(A: Array, mu: Any, b: Array, x: Any, y: Any) -> tuple[Any, Any]:
-    """The direction of sliding after one of Newton's steps."""
+    """The direction of sliding after one Newton step."""
     a, (cx, cy), ((Txx, Txy), (_, Tyy)) = A[0, 0], A[0, 1:], A[1:, 1:]
     F0, F1 = a * b[2] - b[0] * cy, b[0] * cx - a * b[1]
     F2, F3 = mu * (cx * b[2] - b[0] * Txy), mu * (b[0] * Txy - cy * b[1])

@@ -10,7 +10,7 @@ from coupler.contact.step.candidates import Candidates
 from coupler.contact.step.columns import Columns
 from coupler.contact.step.halves import Halves
 from coupler.contact.step.interaction import InteractingBlocks
-from coupler.contact.step.kick import StepBody, StepCluster
+from coupler.contact.step.memory import StepBody, StepCluster
 from coupler.graph import Builder, Window, fields
 from coupler.passes import Sweep
 

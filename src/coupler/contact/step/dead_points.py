@@ -1,10 +1,10 @@
 """Dead points of loops with a solution, which a step must not pass in silence.
 
-A solution γ gives the positions of all joints of a cluster from those of its independent ones, on one branch. At a dead
-point, where an arm is stretched or a crank in line with its rod, two branches meet and rates G = ∂γ/∂y are infinite. A
-robot passes such a pose to the other branch, which γ does not know: on γ's own branch it would turn round, as if it hit
-a wall. 1/|G| goes to zero there at a steady pace. So a step that makes a row of G much larger is one of the last before
-a dead point, and has no result.
+A solution γ gives the positions of all joints of a cluster from its independent ones, on one branch. At a dead point,
+where an arm is stretched or a crank is in line with its rod, two branches meet, and G = ∂γ/∂y is infinite. A real robot
+passes such a pose onto the other branch, which γ does not know: on γ's own branch it would turn round, as if it hit a
+wall. On the way there, 1/|G| goes to zero at a steady pace. So a step in which a row of G grows much is one of the last
+before a dead point, and has no result.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ DEAD_POINT = (
     "a dead point, where the workspace of its independent joints ends and a closed form does not go on; "
     'robot.with_closure("numerical") passes it, and limits of joints would keep it from there'
 )
-_GROWTH = 1.3  # of a row of G within a step: some four steps before a dead point, which Euler's method never gets to
-_CONFIGURATIONS = 15  # in which it is looked at how large rows of G usually are
+_GROWTH = 1.3  # of a row of G within a step: some four steps before a dead point, which Euler's method never reaches
+_CONFIGURATIONS = 15  # samples from which the usual lengths of rows of G are taken
 
 
 def watch_dead_points(sweep: Sweep[Any, Any], scene: ContactScene, before: Part, after: Part) -> None:
@@ -34,7 +34,8 @@ def watch_dead_points(sweep: Sweep[Any, Any], scene: ContactScene, before: Part,
     Args:
         sweep: the program.
         scene: what the step takes into account.
-        before, after: q before the step, and after it.
+        before: q before the step.
+        after: q after the step.
     """
     robot, schedule = sweep.robot, sweep.schedule()
     watched = _watched_clusters(robot, scene.limits)
@@ -44,9 +45,9 @@ def watch_dead_points(sweep: Sweep[Any, Any], scene: ContactScene, before: Part,
         links = [sweep.instances[k].links for k in clusters]
         for i, kind in enumerate(shape.kinds):
             if shape.stored[i]:
-                place = robot.embedding.q_place[robot.tree.q_start[[own[i] for own in links]]]
+                place = robot.embedding.q_place[robot.tree.q_start[[members[i] for members in links]]]
                 windows.joints[i] |= fields(before=before.at(place, kind.nq), after=after.at(place, kind.nq)).fields
-        rows = [usual[robot.tree.velocities_of(own)[shape.dependent]] for own in links]
+        rows = [usual[robot.tree.velocities_of(members)[shape.dependent]] for members in links]
         windows.cluster["usual"] = constants(np.array(rows))
 
     for k in watched:
@@ -72,17 +73,17 @@ def _rates(cluster: Visit[Any, Any]) -> Any:
 
 
 def _grown(before: Any, after: Any, usual: Any) -> Any:
-    """Which rows of G became much larger within a step; all by the squares of their lengths."""
+    """Which rows of G grew much within a step, from the squares of their lengths."""
     return after > _GROWTH**2 * (before + usual)
 
 
 def loops_near_dead_points(robot: Robot, before: np.ndarray, after: np.ndarray, *, limits: bool = True) -> str:
-    """The loops that are about to pass a dead point after a step between two configurations; empty if none is.
+    """The names of the loops that are about to pass a dead point after a step; empty if none is.
 
     Args:
         robot: the robot.
         before, after: (..., nq), where the step began, and where it ended.
-        limits: whether its joints keep within their limits.
+        limits: whether joints keep within their limits.
     """
     clusters = remembered(robot, (_watched_clusters, limits), _watched_clusters, limits)
     if not clusters:
@@ -97,7 +98,7 @@ def loops_near_dead_points(robot: Robot, before: np.ndarray, after: np.ndarray, 
 
 
 def rates_program(robot: Robot) -> Program:
-    """The program from q to the squared length of each row of G, of joints in clusters with a solution; else zero."""
+    """The program from q to the squared length of each row of G; zero for joints in clusters without a solution."""
     sweep = Sweep(robot, "rates_of_solutions")
     sweep.inputs("q")
     squares, schedule = cleared(sweep, sweep.result("squares", robot.tree.nv)), sweep.schedule()
@@ -108,31 +109,32 @@ def rates_program(robot: Robot) -> Program:
             windows.joints[i]["squares"] = squares.at(robot.tree.v_start[links], kind.nv)
 
     for k in _watched_clusters(robot, limits=False):
-        sweep.visit(schedule, _tell_rates, k, provide=provide)
+        sweep.visit(schedule, _store_rates, k, provide=provide)
     schedule.run()
     return sweep.build()
 
 
-def _tell_rates(cluster: Visit[Any, Any]) -> None:
+def _store_rates(cluster: Visit[Any, Any]) -> None:
     squares = np.sum(cluster.G * cluster.G, axis=-1)
     for body, view in zip(cluster.bodies, cluster.views.joints, strict=True):
         view.squares = squares[body.entries]
 
 
 def _watched_clusters(robot: Robot, limits: bool) -> list[int]:
-    """The clusters with a solution that may have dead points: all that are not known to have none within limits."""
+    """The clusters with a solution that may have dead points, because they are not known to have none within limits."""
     watched = []
     for loop, explicit in zip(robot.embedding.closure.loops, robot.embedding.explicit, strict=True):
         forms = [robot.closed_forms.get(constraint.name) for constraint in loop.constraints]
         safe = limits and any(form is not None and not form.dead_points for form in forms)
-        linear = all(own.linear for own in robot.embedding.solutions if {*own.outputs} & {*loop.links})
+        solutions = [solution for solution in robot.embedding.solutions if {*solution.outputs} & {*loop.links}]
+        linear = all(solution.linear for solution in solutions)
         if explicit and not (safe or linear):
             watched.append(loop.cluster)
     return watched
 
 
 def _usual_rates(robot: Robot) -> np.ndarray:
-    """For each joint velocity the squared length of its row of G, as it is in most configurations."""
+    """For each joint velocity the squared length of its row of G in a typical configuration: the median of samples."""
     rng = np.random.default_rng(0)
     q = np.stack([robot.neutral(), *(robot.random_state(rng)[0] for _ in range(_CONFIGURATIONS))])
     return np.nanmedian(attempted(robot, rates_program, q), axis=0)

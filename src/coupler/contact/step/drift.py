@@ -1,9 +1,10 @@
 """Positions within a step, as steps of a program: where it takes forces, and where it ends; see halves.py.
 
-Orientations turn by exp(h ω). Floating bodies go straight. Loops without a solution are closed at the configuration
-nearest to where the velocities of all their joints lead: no joint decides where the others go, and a loop passes a dead
-point on the branch that it is on. For that, velocities w of all their joints make part of the state. At the end of a
-step, they are as fast along its basis N as its kick has made them, Nᵀ w = y, and fit the loops there, K w = 0.
+Orientations turn by exp(h ω). Floating bodies move along straight lines. A loop without a solution is closed at the
+configuration nearest to where the velocities of all its joints lead: no joint decides where the others go, and the loop
+passes a dead point on the branch that it is on. That is why the velocities w of all joints in such loops are part of
+the state. At the end of a step they are as fast along its basis N as the kick has made them, Nᵀ w = y, and fit the
+loops where these are by then, K w = 0.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
 
 class LoopJoint(Record):
-    """What a cluster sees of one of its joints that a loop holds."""
+    """What a cluster sees of one of its joints in a loop without a solution."""
 
     w_next, q_next = provided(), provided()  # its velocity and position after the step
-    part, step = provided(), provided()  # what part of the step it goes on, and the step's length, s
-    position, shift = provided(), provided()  # where Newton's method starts from, and how far it goes first
+    part, step = provided(), provided()  # which part of the step it moves, and the step's length, s
+    position, shift = provided(), provided()  # where Newton's method starts, and how far it moves first
 
 
 class Drift:
@@ -55,15 +56,15 @@ class Drift:
             sweep: the program.
             layout: of its state.
             h: the step's length, s.
-            halves: which way trees of bodies go.
-            before, after: q, v and w of the state before the step, and after it.
+            halves: how trees of bodies move.
+            before, after: q, v and w before the step, and after it.
         """
         self._sweep, self._layout, self._h, self._halves = sweep, layout, h, halves
         self._before, self._after = before, after
         self.closing = Closing(sweep, layout) if layout.loop_links else None
 
     def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
-        """Adds what passes see of joints: velocities in loops before the step, and centres of floating bodies."""
+        """Adds what passes see of joints: velocities in loops before the step, centres of floating bodies."""
         for i, kind in enumerate(shape.kinds):
             links = [self._sweep.instances[k].links[i] for k in clusters]
             if not shape.solved:
@@ -72,7 +73,7 @@ class Drift:
                 windows.joints[i]["centre"] = self._centres(links)
 
     def begin(self) -> None:
-        """Writes the steps from where the step starts to where forces are taken, and to velocities there."""
+        """Writes the steps to where forces are taken, and to the velocities before the step along axes there."""
         sweep, builder, tree = self._sweep, self._sweep.builder, self._sweep.robot.tree
         q, start = builder.scratch("middle", sweep.robot.nq), builder.scratch("start", sweep.robot.nv)
         sweep.vectors |= {"q": q, "start": start}
@@ -91,7 +92,7 @@ class Drift:
             self.closing.close(q)
 
     def stay(self) -> None:
-        """Takes forces where the step starts."""
+        """Takes forces where the step starts, so that nothing moves before."""
         start = self._before["v"]
         if self.closing is not None:  # clusters of loops have velocities along their own bases
             start = self._sweep.builder.scratch("start", start.size)
@@ -102,11 +103,11 @@ class Drift:
         """Writes the steps to where the step ends, and to velocities there.
 
         Args:
-            jump: by what velocities change once positions have moved, where impacts rebound.
+            jump: what impacts add to velocities once positions have moved; None if nothing rebounds so.
         """
         sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
         if self.closing is not None:
-            self._visit_loops(_spread)
+            self._visit_loops(_lead_on)
             self.closing.close(self._after["q"])
         for kind, links in by_kind(sweep.robot.tree, self._layout.moving_links):
             joint = self._joint(sweep.vectors["q"], self._after["q"], v_next, kind, links)
@@ -118,24 +119,25 @@ class Drift:
             sweep.builder.loop((_flying if kind.floats else _moving)(kind, switched, jump is not None), joint=joint)
         if jump is not None:
             rows = range(jump.size)
-            sweep.builder.loop(_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
+            sweep.builder.loop(_add_jump, row=fields(v=v_next.at(rows), jump=jump.at(rows)))
         if self.closing is not None:
-            self._visit_loops(_fit)
+            self._visit_loops(_fit_velocities)
 
     def _visit_loops(self, function: Callable[[Visit[Any, Any], bool], None]) -> None:
+        """Runs a function of the clusters with loops without a solution, and of whether trees can move either way."""
         closing = self.closing
         assert closing is not None
 
         def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
             for i, kind in enumerate(shape.kinds):
                 links = [self._sweep.instances[k].links[i] for k in clusters]
-                own = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
-                own |= fields(
+                joint = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
+                joint |= fields(
                     w_next=self._loop_velocities(self._after, links, kind),
                     q_next=self._after["q"].at(self._q_place(links), kind.nq),
                     part=self._halves.last(self._trees(links)),
                 )
-                windows.joints[i] |= own.fields
+                windows.joints[i] |= joint.fields
 
         schedule = self._sweep.schedule()
         for k in sorted({self._sweep.number_in_cluster(link)[0] for link in self._layout.loop_links}):
@@ -143,13 +145,13 @@ class Drift:
         schedule.run()
 
     def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
-        """Joints that no loop holds: q and v, which becomes that along turned axes, and where they get to."""
-        at, along = self._q_place(links), self._v_place(links)
-        joint = fields(q=q.at(at, kind.nq), v=v.at(along, kind.nv), after=q_next.at(at, kind.nq))
+        """Joints outside such loops: q, where they move to, and v, which is turned to the axes there."""
+        q_place, v_place = self._q_place(links), self._v_place(links)
+        joint = fields(q=q.at(q_place, kind.nq), v=v.at(v_place, kind.nv), after=q_next.at(q_place, kind.nq))
         return joint | self._steps(len(links)) | (fields(centre=self._centres(links)) if kind.floats else fields())
 
     def _origin(self, links: Sequence[int], kind: Joint) -> Window:
-        """Where joints were before the step, and whether they go from there after all."""
+        """Where joints were before the step, and whether they move from there after all."""
         if not self._halves.switch:
             return fields()
         before, trees = self._before["q"].at(self._q_place(links), kind.nq), self._trees(links)
@@ -178,7 +180,7 @@ def _moving(kind: Joint, switched: bool = False, jumping: bool = False) -> Calla
     def moving(joint: View) -> None:
         q, v = joint.q, joint.v
         if switched:
-            q, v = np.where(joint.acted > 0.0, joint.before, q), _on_the_way(joint, joint.start, v)
+            q, v = np.where(joint.acted > 0.0, joint.before, q), _travel_velocity(joint, joint.start, v)
         after = kind.integrate(q, joint.part * joint.step * v)
         joint.after = after if kind.nq == kind.nv else kind.normalize(after)
 
@@ -191,7 +193,7 @@ def _flying(kind: Joint, switched: bool = False, jumping: bool = False) -> Calla
         if not switched:
             joint.after, v = straight_motion(joint.q, joint.v, length, joint.centre)
         else:
-            q, v = np.where(joint.acted > 0.0, joint.before, joint.q), _on_the_way(joint, joint.start, joint.v)
+            q, v = np.where(joint.acted > 0.0, joint.before, joint.q), _travel_velocity(joint, joint.start, joint.v)
             joint.after, _ = straight_motion(q, v, length, joint.centre, axes)
             v = turned_velocity(joint.v, axes, joint.after[3:], joint.centre)
         if jumping:
@@ -201,37 +203,37 @@ def _flying(kind: Joint, switched: bool = False, jumping: bool = False) -> Calla
     return flying
 
 
-def _on_the_way(tree: View, start: Any, v: Any) -> Any:
-    """Velocities with which a tree goes the rest of its way.
+def _travel_velocity(tree: View, start: Any, v: Any) -> Any:
+    """The velocity with which a tree moves the rest of its way: v after the step, with one exception.
 
-    They are v after the step; and of one that has gone nothing so far, and that impulses do not act on after all, the
-    mean of those before and after: as exact for a parabola as to go by halves.
+    A tree that has not moved so far, and that impulses do not act on after all, moves with the mean of the velocities
+    before and after the step, which is as exact for a parabola as two halves are.
     """
     return np.where((tree.first <= 0.0) & (tree.acted <= 0.0), 0.5 * (start + v), v)
 
 
-def _jump(row: View) -> None:
+def _add_jump(row: View) -> None:
     row.v += row.jump
 
 
 def _lead(joint: View) -> None:
-    """Where a joint of a loop is, and how far its velocity leads before forces are taken."""
+    """Where a joint of a loop is, and how far its velocity takes it before forces are taken."""
     joint.position, joint.shift = joint.q, joint.part * joint.step * joint.w
 
 
-def _spread(cluster: Visit[Any, Any], switched: bool) -> None:
-    """The same for all joints of a cluster afterwards, by what the kick and impulses have made of their velocities."""
+def _lead_on(cluster: Visit[Any, Any], switched: bool) -> None:
+    """The same for all joints of a cluster after impulses are known, with the velocities after the step."""
     y = cluster.memory.v_next
     if switched:
-        y = _on_the_way(cluster.views.joints[0], cluster.memory.start, y)
+        y = _travel_velocity(cluster.views.joints[0], cluster.memory.start, y)
     w = cluster.G @ y
     for body, q, view in zip(cluster.bodies, cluster.q, cluster.views.joints, strict=True):
         view.position = np.where(view.acted > 0.0, view.before, q) if switched else q
         view.shift = view.part * view.step * w[body.entries]
 
 
-def _fit(cluster: Visit[Any, Any], switched: bool) -> None:
-    """w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of it."""
+def _fit_velocities(cluster: Visit[Any, Any], switched: bool) -> None:
+    """w = N y + K⁺ z such that it fits the loops after the step, K' w = 0; v is a part of w."""
     y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
     K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
     w = cluster.G @ y

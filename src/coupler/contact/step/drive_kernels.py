@@ -1,4 +1,10 @@
-"""Kernels of actuators in the program of a step; drives.py tells what they are for."""
+"""Kernels of actuators in the program of a step; see drives.py.
+
+Kernels see one actuator as `own`. Beside its constants (drive_table.py) it has sums over its joints: its `position`,
+its velocities `start` before the step and `speed` after it, and `bias`, what the biases of loops add to the latter.
+`aim` and `loss` are F and D of its law. `push` is the force at joints before the contact problem, `given` the part of
+it that no row decides, and `held` what a speed limit takes off.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +18,18 @@ from coupler.graph import View
 from coupler.passes import TermRecord, Visit, position_of, provided, row_of
 
 _FAR = 1e10  # rad/s or m/s: stands for a limit that a joint does not have
-_LEAST_ON = 1e-9  # of a damper that is off, so that all numbers stay finite
-_CARE = 4.0  # times the largest mobility that an actuator was found to have: so much it may have elsewhere
-_NEAR = 0.5  # of the speed limit: an actuator that may become faster within a step may reach the limit
+_LEAST_ON = 1e-9  # how far a damper is on that is off, so that all numbers stay finite
+_CARE = 4.0  # an actuator may have a mobility so many times the largest one that was found in samples
+_NEAR = 0.5  # of the speed limit: an actuator that may exceed it within a step may reach the limit
 
 
 class DriveTerm(TermRecord):
-    """What a cluster sees of one term of an actuator: sums over terms."""
+    """What a cluster sees of one joint that an actuator acts on: the actuator's sums over joints."""
 
     position, start, speed = provided(), provided(), provided()
 
 
-# Kernels of terms
+# Kernels of terms: one joint of one actuator
 
 
 def look(cluster: Visit[Any, Any], i: int, j: int) -> None:
@@ -46,13 +52,13 @@ def speeding(vector: str) -> Callable[[Visit[Any, Any], int, int], None]:
 
 
 def speeding_up(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """How much faster a joint becomes within a step by the bias g of its loops: ẇ = G v̇ + g."""
+    """Adds what the bias g of loops adds to the velocity of a joint within a step: ẇ = G v̇ + g."""
     term, bias = DriveTerm(cluster.views.cluster), cluster.g[cluster.shape.starts[i] + j]
     term.speed = term.speed + term.gear * cluster.memory.step * bias
 
 
 def speeding_ahead(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """The same, with velocities of floating bodies along their axes after the step."""
+    """Adds the same, with velocities of floating bodies along their axes after the step."""
     speeding_up(cluster, i, j)
     term = DriveTerm(cluster.views.cluster)
     term.speed = term.speed - term.gear * cluster.memory.step * (row_of(cluster, i, j) @ rotation_biases(cluster))
@@ -62,14 +68,14 @@ def speeding_ahead(cluster: Visit[Any, Any], i: int, j: int) -> None:
 
 
 def limit_motor(own: View) -> None:
-    control = np.minimum(np.maximum(own.control, own.least), own.most)
+    control = np.minimum(np.maximum(own.control, own.lowest_control), own.highest_control)
     own.control = np.minimum(np.maximum(control, own.lower), own.upper)
 
 
 def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
     def decide_force(own: View) -> None:
-        """The force F of a servo's target, what the actuator pushes with, and what ends at its speed limit."""
-        control = np.minimum(np.maximum(own.control, own.least), own.most)
+        """F and D of an actuator, its force at joints, and the part of the force that ends at its speed limit."""
+        control = np.minimum(np.maximum(own.control, own.lowest_control), own.highest_control)
         own.loss = own.damping
         if kind == "motor":
             own.aim = np.minimum(np.maximum(control, own.lower), own.upper)
@@ -93,15 +99,15 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
 
 
 def expected(own: View) -> Any:
-    """About the force that a servo will have, were it alone."""
+    """About the force that a servo would have if it were alone."""
     now = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
     return now / (1.0 + own.loss * own.kick)
 
 
 def _decide_edge(own: View) -> None:
-    """Near a speed limit, half of the force with which it would be passed; the row is the other half, or less.
+    """Near a speed limit, pushes with half of the driving force only; the row adds or takes off up to the other half.
 
-    Beyond the limit, it is what drives at the speed that there is: a servo that brakes by itself is left alone.
+    Beyond the limit, the driving force is that at the present speed: a servo that brakes by itself is left alone.
     """
     forwards, backwards = (
         np.minimum(np.maximum(own.aim - side * own.loss * speed, own.lower), own.upper)
@@ -114,7 +120,7 @@ def _decide_edge(own: View) -> None:
 
 
 def _halve(own: View, side: Any, force: Any) -> Any:
-    """Half of what drives to one side, if it may reach the speed limit there, which the edge tells; else nothing."""
+    """Half of a force that drives to one side, if it may reach the speed limit there, else zero; sets the edge."""
     near = side * own.start + _CARE * own.kick * force > _NEAR * own.fastest
     half = np.where(near, 0.5 * force, 0.0)
     own.edge = np.stack([side * own.fastest, half])
@@ -122,13 +128,13 @@ def _halve(own: View, side: Any, force: Any) -> Any:
 
 
 def halve_at_edge(own: View) -> None:
-    """The same in a step of several stages, whose forces are those of the state before it."""
+    """The same in a step of several stages, whose first forces are those of the state before it."""
     side = np.where(own.push > 0.0, 1.0, -1.0)
     own.push = own.push - side * _halve(own, side, side * own.push)
 
 
 def begin_servo(own: View) -> None:
-    """A servo's row: its target velocity, its own mobility, and what the expected force is beside the middle one."""
+    """The row of a servo: its target velocity, its own mobility, and the expected force beside the middle one."""
     middle, mobility = 0.5 * (own.lower + own.upper), own.scale * own.scale / (own.step * own.loss)
     own.offset = np.array([own.step * (own.given - own.push) / own.scale])
     own.z, own.y = np.ones((1, 1)), np.array([[mobility]])
@@ -149,17 +155,17 @@ def _begin_row(own: View, impulse: Any) -> None:
     own.impulse = np.array([impulse])
 
 
-def bound(row: View) -> None:
-    row.bound = row.known
+def bound_joint(row: View) -> None:
+    row.bound = row.friction
 
 
-def telling(joint: bool) -> Callable[[View], None]:
-    """The force of an actuator, without rows; a spring and damper of a joint feels the bias of its loops, too."""
+def reporting(at_joint: bool) -> Callable[[View], None]:
+    """The force of an actuator without rows; a servo that is a spring and a damper feels the bias of loops, too."""
 
-    def tell_force(own: View) -> None:
-        own.force = own.given + (own.aim - own.loss * (own.speed + own.bias)) if joint else own.given
+    def report_force(own: View) -> None:
+        own.force = own.given + (own.aim - own.loss * (own.speed + own.bias)) if at_joint else own.given
 
-    return tell_force
+    return report_force
 
 
 def add_row(own: View) -> None:
@@ -171,13 +177,13 @@ def check_limits(own: View) -> None:
 
 
 def find_held(own: View) -> None:
-    """What the speed limit takes off a force, and the force of the first stage."""
+    """What the speed limit takes off a force, and the force in the first stage."""
     row, side = own.scale * own.impulse / own.step, np.where(own.edge[0] > 0.0, 1.0, -1.0)
     own.held, own.push = row - side * own.edge[1], own.push + row
 
 
 def hold_back(own: View) -> None:
-    """A force of a later stage, without what the speed limit takes off what drives."""
+    """Takes off a force of a later stage what the speed limit has taken off in the first, as far as it drives."""
     forwards, backwards = np.maximum(own.push + own.held, 0.0), np.minimum(own.push + own.held, 0.0)
     driving = np.where(own.edge[0] > 0.0, forwards, backwards)
     own.push = np.where(own.edge[0] * own.push > 0.0, driving, own.push)

@@ -1,4 +1,4 @@
-"""The rows of actuators in the contact problem of a step, and what is known of them beforehand; see drives.py."""
+"""The rows of actuators in the contact problem of a step; see drives.py."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator, terms_of
 
 _ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
-_LARGE = 1e6  # N m or N: the same where one side alone has a limit
-_FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
-_CONFIGURATIONS = 64  # in which it is looked at how easily actuators move
+_LARGE = 1e6  # N m or N: the same where only one side has a limit
+_FREE = 1e10  # stands for the mobility of an actuator that was not found to move
+_CONFIGURATIONS = 64  # samples from which the mobilities of actuators are taken
 
 
 @dataclass(frozen=True)
@@ -29,10 +29,10 @@ class DriveRow:
     """A row of the contact problem: a servo, or an actuator at its speed limit.
 
     Attributes:
-        actuator: its number.
-        servo: which of the two.
-        scale: the row's velocity is so many times the actuator's, and its impulse so many times smaller, so that rows
-            of weak servos and of large gears have numbers like others.
+        actuator: the number of the actuator.
+        servo: whether it is a servo's row, or that of a speed limit.
+        scale: the row's velocity over the actuator's, and the actuator's impulse over the row's. It makes rows of weak
+            servos and of large gears comparable with others.
     """
 
     actuator: int
@@ -41,14 +41,22 @@ class DriveRow:
 
 
 def drive_rows(
-    robot: Robot, scene: ContactScene, actuators: Sequence[Actuator], damping: Sequence[Any], spared: set[int]
+    robot: Robot, scene: ContactScene, actuators: Sequence[Actuator], damping: Sequence[Any], members: set[int]
 ) -> list[DriveRow]:
-    """The rows of actuators, of which some are spared, as others stand for them."""
+    """The rows of actuators.
+
+    Args:
+        robot: the robot as it is described.
+        scene: what the step takes into account.
+        actuators: all actuators, stand-ins included.
+        damping: D of each.
+        members: servos that have no row, because a stand-in has it for them.
+    """
     rows, h = [], scene.step
     for number, actuator in enumerate(actuators):
         gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
-        own = scene.implicit and actuator.servo and number not in spared
-        if own and not at_joint(robot, actuator, yielding=scene.yielding):
+        servo = scene.implicit and actuator.servo and number not in members
+        if servo and not at_joint(robot, actuator, yielding=scene.yielding):
             softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf
             rows.append(DriveRow(number, True, min(1.0 / gear, softest)))
         if actuator.speed < np.inf:
@@ -57,7 +65,7 @@ def drive_rows(
 
 
 def effort_limits(actuator: Actuator) -> tuple[float, float]:
-    """The limits of effort, as finite numbers."""
+    """The limits of effort of an actuator, as finite numbers."""
     low, high = actuator.effort
     if low == -np.inf and high == np.inf:
         return -_ENDLESS, _ENDLESS
@@ -66,12 +74,12 @@ def effort_limits(actuator: Actuator) -> tuple[float, float]:
 
 
 def damping_of(group: SharedLimit, damping: Sequence[Any]) -> Any:
-    """D of servos of one joint together."""
+    """D of the servos of one joint together."""
     return sum(gear**2 * damping[number] for gear, number in zip(group.gears[0], group.members, strict=True))
 
 
 def mobilities_of(robot: Robot) -> np.ndarray:
-    """Of all actuators, how easily each is moved at most in some configurations: the diagonal of A H⁻¹ Aᵀ."""
+    """The largest mobility of each actuator in some configurations: the diagonal of A H⁻¹ Aᵀ."""
     rng, count = np.random.default_rng(0), len(robot.actuators)
     largest = np.zeros(count)
     for _ in range(_CONFIGURATIONS):
@@ -81,4 +89,4 @@ def mobilities_of(robot: Robot) -> np.ndarray:
             largest = np.maximum(largest, np.sum(A * mass_matrix_solve(robot, q, A), axis=1))
         except ModelError:  # at a dead point
             continue
-    return np.where(largest > 0.0, largest, _FAR)
+    return np.where(largest > 0.0, largest, _FREE)

@@ -1,15 +1,15 @@
 """How the blocks of a contact problem act on each other, as steps of a program.
 
-A = Z Yᵀ is never formed. With the columns z and y of columns.py, impulses λ change the velocities of every cluster's
-joints, if all that carries it stays, by x = Yᵀ λ, and a block sees of that w = Z x + b, through the clusters on its own
-way to the ground. So a block costs as much as its way is long, however many others there are. Clusters in a row are
-taken together, in nodes.
+A = Z Yᵀ is never formed. With the columns z and y of columns.py, impulses λ change the velocities of each cluster's
+joints, if all that carries it stays, by x = Yᵀ λ. A block sees of that w = Z x + b, through the clusters on its own way
+to the ground. So the cost of a block grows with the length of its way, and not with the number of other blocks. Chains
+of clusters are taken together, as nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, Protocol
@@ -23,17 +23,18 @@ from coupler.contact.step.blocks import Blocks, More, Numbers
 from coupler.contact.step.columns import Node
 from coupler.contact.step.cone_update import ConeBlock
 from coupler.graph import Buffer, Builder, Vector, View, Window, fields
+from coupler.grouping import grouped
 from coupler.passes import Schedule
 
-Kernel = Callable[[View, list[View]], None]  # of a block's own numbers, and of the nodes on its way, if that is short
-WayKernel = Callable[[View, View], None]  # of a block's own numbers, and of one node on its way
+Kernel = Callable[[View, list[View]], None]  # sees a block, and all nodes on its way if that is short
+WayKernel = Callable[[View, View], None]  # sees a block, and one node on its way
 
-_SHORT_WAY = 3  # nodes: what a block sees of so many may be in its kernels, which depend on the shape of its way then
-_MANY_SHAPES = 8  # of short ways: with more of them, those of single blocks are left to loops over nodes
+_SHORT_WAY = 3  # nodes: kernels may see a way of so many as a whole, and are then traced for each shape of it
+_MANY_SHAPES = 8  # of short ways: if there are more, shapes of single blocks are left to loops over nodes
 
 
 class Ways(Protocol):
-    """What blocks see each other through: parts of x, the nodes, of which each block sees some."""
+    """Through what blocks see each other: the nodes, which are parts of x, and of which each block sees some."""
 
     @property
     def x(self) -> Buffer:
@@ -46,19 +47,19 @@ class Ways(Protocol):
         ...
 
     def parts_of_way(self, group: int) -> dict[int, int]:
-        """The nodes on a block's way, and how many freedoms of each, the first ones, are on it."""
+        """The nodes on a block's way, and how many freedoms of each are on it, from the first one on."""
         ...
 
     def way(self, groups: Sequence[int], nodes: Sequence[int]) -> Window:
-        """z, y and the part of x of blocks in a node each, all of the same shape."""
+        """z, y and the part of x for blocks and one node each, all of the same shape."""
         ...
 
 
 class InteractingBlocks(Blocks):
     """The blocks of a problem, with what they see of each other.
 
-    Kernels have a parameter `own` (see `Blocks`), and `way`, which has z, y and x of a node on the block's way; or
-    `ways`, a list of them.
+    Kernels have a parameter `own` (see `Blocks`), and either `way`, with z, y and x of one node on the block's way, or
+    `ways`, a list of such nodes.
     """
 
     def __init__(
@@ -70,17 +71,23 @@ class InteractingBlocks(Blocks):
         bounds: Numbers,
         impulses: Vector | None = None,
     ) -> None:
-        """Args: the ways of all blocks; the others as for `Blocks`."""
+        """Begins.
+
+        Args:
+            builder: writes the program.
+            columns: the ways of all blocks.
+            rows, friction, bounds, impulses: as for `Blocks`.
+        """
         super().__init__(builder, rows, friction, bounds, impulses)
         self._columns = columns
         ways = [(self.width(block), self._shape(block)) for block in self.all]
         self._shapes = Counter(way for way in ways if len(way[1]) <= _SHORT_WAY)
-        self._found_ways: dict[range, list[tuple[np.ndarray, Window]]] = {}
+        self._known_ways: dict[range, list[tuple[np.ndarray, Window]]] = {}
 
     def join(self) -> None:
-        """Writes the steps that describe waiting blocks, whose columns are there, and make them active; and to x.
+        """Writes the steps that make waiting blocks active, with their own blocks of A, and the steps to x.
 
-        Those that wait have been listed; those that are active are from now on.
+        Waiting blocks have been listed, and their columns have climbed. Active blocks are listed from here on.
         """
         self.each(_without_block, _without_mobility, "waiting")
         self.along(_add_block, "waiting", blocks=self.all[: self.contacts])
@@ -93,9 +100,11 @@ class InteractingBlocks(Blocks):
         self.sum_up()
 
     def sum_up(self, name: str = "impulse", vector: Buffer | None = None) -> None:
-        """Writes the steps to x, or to a vector like it, from impulses or from another field of blocks.
+        """Writes the steps to x from impulses, given ones and offsets included.
 
-        x has what impulses that are given do, too.
+        Args:
+            name: the field of blocks to sum up in place of impulses.
+            vector: a vector laid out like x, which gets the sum in its place; nothing is added to that.
         """
         key = self.sum_up, name, vector, self.part, self.given, self.given_where, self.offsets
         self.builder.once(key, lambda: self._sum_up(name, vector))
@@ -104,11 +113,11 @@ class InteractingBlocks(Blocks):
         clear(self.builder, vector or self._columns.x)
         self.along(_pushing(name), vector=vector)
         if vector is None and (given := self.given) is not None:
-            more = lambda own: fields(given=self.place(own, given))  # noqa: E731
+            more = lambda blocks: fields(given=self.place(blocks, given))  # noqa: E731
             self.along(_pushing("given"), self.given_where, more, blocks=self.all[: self.contacts])
         if vector is None and (offsets := self.offsets) is not None:
             last = self.all[len(self.all) - offsets.size :]
-            more = lambda own: fields(offset=offsets.at([block - last[0] for block in own], 1))  # noqa: E731
+            more = lambda blocks: fields(offset=offsets.at([block - last[0] for block in blocks], 1))  # noqa: E731
             self.along(_pushing("offset"), more=more, blocks=last)
 
     def measure(self) -> None:
@@ -133,51 +142,50 @@ class InteractingBlocks(Blocks):
         vector: Buffer | None = None,
         blocks: range | None = None,
     ) -> None:
-        """Writes loops over all nodes on the ways of blocks, with one trace for nodes of which as much is seen.
+        """Writes loops over all nodes on the ways of blocks; nodes of which equally much is seen share a trace.
 
         Args:
             kernel: what to do with a block and a node.
-            where: the flag by which blocks are left out; see `part`.
-            more: further fields of `own`, for a list of blocks.
-            vector: what takes the place of x.
-            blocks: which; all if not given.
+            where: the flag of the blocks to run over; see `part`.
+            more: gives further fields of `own`.
+            vector: takes the place of x.
+            blocks: the blocks to run over; all if not given.
         """
-        for own, way in self._ways_of(self.all if blocks is None else blocks):
+        for rows, way in self._ways_of(self.all if blocks is None else blocks):
             if vector is not None:
                 way = Window({**way.fields, "x": way.fields["x"].rebound({self._columns.x: vector})})
-            self.builder.loop(kernel, own=self.of(own) | more(own), way=way, **self.among(where, own))
+            self.builder.loop(kernel, own=self.of(rows) | more(rows), way=way, **self.among(where, rows))
 
     def _ways_of(self, blocks: range) -> list[tuple[np.ndarray, Window]]:
-        """Of some blocks all nodes on their ways, those of which as much is seen together: blocks, and what they see.
+        """All nodes on the ways of some blocks, in groups that share a trace: the blocks, and what they see.
 
-        Many loops go over the same ones, which are found once.
+        Many loops run over the same blocks, so this is remembered.
         """
-        if blocks not in self._found_ways:
-            alike: dict[Hashable, list[tuple[int, int]]] = {}
-            for block in blocks:
-                for node, size in self._columns.parts_of_way(block).items():
-                    alike.setdefault((self.width(block), size), []).append((block, node))
-            steps = [tuple(zip(*rows, strict=True)) for rows in alike.values()]
-            self._found_ways[blocks] = [(np.array(own), self._columns.way(own, nodes)) for own, nodes in steps]
-        return self._found_ways[blocks]
+        if blocks not in self._known_ways:
+            parts = self._columns.parts_of_way
+            steps = [(block, node) for block in blocks for node in parts(block)]
+            alike = grouped(steps, lambda step: (self.width(step[0]), parts(step[0])[step[1]])).values()
+            columns = [tuple(zip(*group, strict=True)) for group in alike]
+            self._known_ways[blocks] = [(np.array(rows), self._columns.way(rows, nodes)) for rows, nodes in columns]
+        return self._known_ways[blocks]
 
     def visit(
         self, schedule: Schedule, kernel: Kernel, block: int, where: str | None = None, more: More = lambda _: fields()
     ) -> None:
-        """Adds a block to a loop; what it sees, and what it changes of that, is in its kernel if its way is short.
+        """Adds a block to a loop; its kernel sees and changes the nodes on its way if that is short.
 
         Args:
             schedule: the loop.
-            kernel: what to do with it, and with its way; see `velocities` and `push`.
+            kernel: what to do with the block and its way; see `velocities` and `push`.
             block: its number.
-            where: the flag by which it is left out; see `part`.
-            more: further fields of `own`, for a list of blocks.
+            where: the flag that it must have; see `part`.
+            more: gives further fields of `own`.
         """
         shape, short = self._shape(block), self._is_short(block)
 
         def loop(blocks: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
-            nodes = zip(*(self._columns.parts_of_way(own) for own in blocks), strict=True) if short else ()
-            windows = {"own": self.of(blocks) | more(blocks), "ways": [self._columns.way(blocks, own) for own in nodes]}
+            nodes = zip(*(self._columns.parts_of_way(block) for block in blocks), strict=True) if short else ()
+            windows = {"own": self.of(blocks) | more(blocks), "ways": [self._columns.way(blocks, row) for row in nodes]}
             return kernel, windows | self.among(where, blocks)
 
         schedule.add((kernel, self.width(block), shape if short else None), block, loop)
@@ -186,17 +194,17 @@ class InteractingBlocks(Blocks):
         return tuple(self._columns.parts_of_way(block).values())
 
     def _is_short(self, block: int) -> bool:
-        """Whether kernels of a block see its way as a whole, and not node by node."""
+        """Whether kernels of a block see its way as a whole; otherwise loops run over its nodes."""
         shape = self._shape(block)
         few = len(self._shapes) <= _MANY_SHAPES
         return len(shape) <= _SHORT_WAY and (few or self._shapes[self.width(block), shape] > 1)
 
     def look_along(self, schedule: Schedule, block: int) -> None:
-        """Adds what a block sees along a long way to a loop, in front of its kernels."""
+        """Adds to a loop what a block sees along a long way; to be called before its kernels are added."""
         self._add_along(schedule, block, _see_first, _see)
 
     def push_along(self, schedule: Schedule, block: int) -> None:
-        """Adds what a block changes along a long way, behind its kernels."""
+        """Adds to a loop what a block changes along a long way; to be called after its kernels are added."""
         self._add_along(schedule, block, _pass_on, _pass_on)
 
     def _add_along(self, schedule: Schedule, block: int, first: WayKernel, others: WayKernel) -> None:
@@ -206,8 +214,9 @@ class InteractingBlocks(Blocks):
 
         def adding(kernel: WayKernel) -> Callable[[list[tuple[int, int]]], tuple[WayKernel, dict[str, Any]]]:
             def loop(rows: list[tuple[int, int]]) -> tuple[WayKernel, dict[str, Any]]:
-                own, nodes = zip(*rows, strict=True)
-                return kernel, {"own": self.of(own), "way": self._columns.way(own, nodes)} | self.among(None, own)
+                blocks, nodes = zip(*rows, strict=True)
+                windows = {"own": self.of(blocks), "way": self._columns.way(blocks, nodes)}
+                return kernel, windows | self.among(None, blocks)
 
             return loop
 
@@ -217,12 +226,12 @@ class InteractingBlocks(Blocks):
 
 
 def velocities(own: View, ways: list[View]) -> Any:
-    """w = Z x + b of a block; it is known if its way is long."""
+    """w = Z x + b of a block; if its way is long, `look_along` has found it."""
     return reduce(add, (way.z.T @ way.x for way in ways), own.b) if ways else own.w
 
 
 def push(own: View, ways: list[View], change: Any) -> None:
-    """x with impulses of a block changed by so much; if its way is long, that is left to `push_along`."""
+    """Adds to x what a change of a block's impulses does; if its way is long, that is left to `push_along`."""
     if not ways:
         own.pushed = change
     for way in ways:

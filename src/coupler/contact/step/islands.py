@@ -1,7 +1,7 @@
-"""Islands of a contact problem, as steps of a program: bodies that active blocks connect, and that no others act on.
+"""Islands of a contact problem, as steps of a program: groups of bodies that active blocks connect with each other.
 
-A pile has many of them, and few sweeps solve most. So further sweeps, and the refinement, take those alone that are not
-solved.
+A pile has many islands, and a few sweeps solve most of them. So further sweeps, and the refinement, run over the blocks
+of those islands only that are not solved yet.
 """
 
 from __future__ import annotations
@@ -22,42 +22,48 @@ class Islands:
     """The islands of a problem's active blocks."""
 
     def __init__(self, blocks: InteractingBlocks, ways: Ways) -> None:
-        """Args: the blocks, and the nodes through which they see each other."""
+        """Begins.
+
+        Args:
+            blocks: the contact problem.
+            ways: the nodes through which blocks see each other.
+        """
         self._blocks, self._builder = blocks, blocks.builder
         self._nodes = [list(ways.parts_of_way(block)) for block in blocks.all]
         self._unsolved = self._builder.scratch("unsolved_nodes", len(ways.nodes))  # flags of nodes
         self._grows = self._builder.scratch("islands_grow", 1)
 
     def choose(self, tolerance: float) -> None:
-        """Writes the steps that flag blocks as `refined` whose islands break a law by more than a tolerance, m/s.
+        """Writes the steps that flag all blocks of unsolved islands as `refined`; velocities have been measured.
 
-        Velocities of blocks have been measured.
+        Args:
+            tolerance: an island is unsolved if one of its blocks breaks its law by more, m/s.
         """
         builder, blocks, grow = self._builder, self._blocks, fields(grow=self._grows.at(0))
         clear(builder, self._unsolved)
-        limit = lambda own: fields(tolerance=constants(np.full(len(own), tolerance)))  # noqa: E731
-        blocks.each(_break_contact, _break_joint, more=limit)
+        limit = lambda rows: fields(tolerance=constants(np.full(len(rows), tolerance)))  # noqa: E731
+        blocks.each(_flag_contact, _flag_joint, more=limit)
         builder.loop(_begin, islands=grow)
-        with builder.repeat(until=_whole, at_most=self._unsolved.size, islands=grow):
+        with builder.repeat(until=_complete, at_most=self._unsolved.size, islands=grow):
             builder.loop(_grow_no_more, islands=grow)
             self._spread()
         builder.list_flags(blocks.flags["refined"])
 
     def _spread(self) -> None:
-        """Writes loops by which a block that is to be refined makes its nodes so, and these their other blocks."""
-        blocks = self._blocks
-        for own in grouped(range(len(self._nodes)), lambda block: len(self._nodes[block])).values():
-            known = fields(refined=blocks.flags["refined"].at(own)) | shared(grow=self._grows)(own)
-            ways = zip(*(self._nodes[block] for block in own), strict=True)
+        """Writes loops that spread flags from blocks to the nodes on their ways, and from nodes to all their blocks."""
+        flags = self._blocks.flags["refined"]
+        for blocks in grouped(range(len(self._nodes)), lambda block: len(self._nodes[block])).values():
+            own = fields(refined=flags.at(blocks)) | shared(grow=self._grows)(blocks)
+            ways = zip(*(self._nodes[block] for block in blocks), strict=True)
             nodes = [fields(unsolved=self._unsolved.at(list(row))) for row in ways]
-            self._builder.loop(_spread, own=known, nodes=nodes, **blocks.among("active", own))
+            self._builder.loop(_spread, own=own, nodes=nodes, **self._blocks.among("active", blocks))
 
 
-def _break_contact(own: View) -> None:
+def _flag_contact(own: View) -> None:
     own.refined = np.where(contact_error(own) <= own.tolerance, 0.0, 1.0)
 
 
-def _break_joint(own: View) -> None:
+def _flag_joint(own: View) -> None:
     own.refined = np.where(joint_error(own) <= own.tolerance, 0.0, 1.0)
 
 
@@ -77,5 +83,5 @@ def _grow_no_more(islands: View) -> None:
     islands.grow = np.array(0.0)
 
 
-def _whole(islands: View) -> Any:
+def _complete(islands: View) -> Any:
     return islands.grow <= 0.0

@@ -2,13 +2,15 @@
 
     u = v + h H⁻¹ (τ − c(v̄)),    v̄ = v for Euler's method, (v + u)/2 for the midpoint rule
 
-With v̄ between both, u is on both sides: from v̄ = v on, each round takes c at the v̄ of the one before. Rounds end where
-the next one would change nothing that counts. In a tree that is near a contact, what gravity and motors do is mostly
-undone by impulses, which come later, and v̄ = v + (u − u°)/2 without it, where u° is u for a robot at rest. One at rest
-then stays so; and where nothing is fast, v̄ = v does for such a tree.
+With the midpoint rule u stands on both sides. So it is found in rounds: the first one takes v̄ = v, each of the others
+the v̄ of the round before. Rounds end where the next one would change nothing that counts.
 
-c(v̄) needs no articulated inertia: bodies get the accelerations a⁰ that they have where ÿ = 0, and what these cost,
-I a⁰ + v ×* I v, is answered by the factors of H [003, eq. 24], which are found once.
+Near a contact, impulses undo most of what gravity and motors do, but they come later. So a tree of bodies that is near
+one takes v̄ = v + (u − u°)/2, where u° is u of the same robot at rest: a robot at rest then stays so. Where nothing is
+fast, v̄ = v does for such a tree.
+
+c(v̄) needs no articulated inertia: bodies get the accelerations a⁰ that they have where ÿ = 0, and the factors of H
+answer what these cost, I a⁰ + v ×* I v [003, eq. 24]. The factors are found once for all rounds.
 """
 
 from __future__ import annotations
@@ -23,63 +25,16 @@ from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.scheme import SCHEMES
-from coupler.contact.step.columns import ColumnBody, ColumnCluster
+from coupler.contact.step.memory import Node, StageBody, StepBody, StepCluster
 from coupler.graph import Buffer, Vector, View, fields, may_differ
-from coupler.passes import (
-    Body,
-    Coordinate,
-    Sweep,
-    Visit,
-    across_joints,
-    add_loads,
-    afterwards,
-    collected,
-    entry,
-    force_on_joints,
-    provided,
-)
+from coupler.passes import Body, Sweep, across_joints, add_loads, force_on_joints
 
-TOLERANCE = 1e-13  # of the largest velocity, or rad/s and m/s: what rounds may leave, so that a million steps lose 1e-7
-_TOUCHING = 1e5  # near contacts a step is of first order: there so many times as much may be left
-_SLOW = 1e-3  # h |v|, rad or m, from which on inertia is worth rounds near contacts
-_ROUNDS = 40
+TOLERANCE = 1e-13  # what rounds may leave, relative to the largest velocity, at least 1: a million steps lose 1e-7
+_TOUCHING = 1e5  # near contacts a step is of first order, and rounds may leave so many times as much
+_SLOW = 1e-3  # h |v|, rad or m, below which v̄ = v does near contacts
+_ROUNDS = 40  # at most
 _CONTRACTION = 4.0  # h |v̄| times this: how much smaller the second round's change is expected to be than the first's
 _SLOWEST = 0.9  # the largest ratio of two rounds' changes from which an end is extrapolated
-
-
-class StepBody(efpa.ArticulatedBody, ColumnBody):
-    """What a body remembers.
-
-    Its pose; its velocity before the step, v̄ of a round, u after it without impulses, and what these change; its
-    acceleration where ÿ = 0; articulated inertia, and forces that joints must answer; and acceleration by joints.
-    """
-
-    E, r = entry((3, 3)), entry(3)
-    start, v, u, du, bias = entry(6), entry(6), entry(6), entry(6), entry(6)
-    f = collected(6)
-    a = afterwards(6)
-
-
-class StageBody(StepBody):
-    """That, and its velocity after a step without impulses along the axes that it then has."""
-
-    ahead = entry(6)
-
-
-class StepCluster(efpa.ArticulatedCluster, ColumnCluster):
-    """What a cluster remembers: factors of H, and velocities along its basis."""
-
-    y0 = entry(lambda shape: shape.freedoms)
-    tau, start, v, u, v_next = Coordinate(), Coordinate(), Coordinate(), Coordinate(), Coordinate()
-    at_rest = Coordinate()  # u°, near contacts; before it is known, the u of the first round
-    step = provided()  # its length, s
-    near, gone = provided(), provided()  # whether contacts are near, and what part of the step has been gone before
-    change, fastest, fastest_near, rounds = provided(), provided(), provided(), provided()  # of all clusters
-    jump = Coordinate()  # what impacts add to v⁺ in the end
-    dv = provided()  # what impulses do to its joints, if all that carries it stays
-
-
-Node = Visit[StepBody, StepCluster]
 
 
 class Kick:
@@ -103,15 +58,14 @@ class Kick:
 
         Args:
             sweep: the program.
-            links: those that have poses and velocities in the world.
-            integrator: the method: see `ContactScene`.
+            links: the links whose poses and velocities in the world are asked for, because they may touch.
+            integrator: the method; see `ContactScene`.
             touching: whether trees of bodies can be near contacts.
-            rounds: gets their number.
+            rounds: 1, gets the number of rounds.
         """
         self._sweep, self._midpoint, self._ahead = sweep, integrator == "midpoint", integrator in SCHEMES
-        midpoint = self._midpoint
         self._damped = any(may_differ(link.kind.damping) for link in sweep.robot.tree.links)
-        self._touching = touching and midpoint
+        self._touching = touching and self._midpoint
         if self._touching:
             sweep.vector("at_rest")
         self._progress = sweep.builder.scratch("kick", 6)
@@ -121,16 +75,16 @@ class Kick:
             for shape, clusters in sweep.shapes
         }
 
-    def provided(self, rows: int) -> dict[str, Any]:
-        """What so many clusters see of the rounds."""
+    def provided(self, count: int) -> dict[str, Any]:
+        """What a number of clusters sees of the rounds, which all clusters share."""
         names = enumerate(("change", "fastest", "fastest_near"))
-        return {name: self._progress.at([i] * rows) for i, name in names} | {"rounds": self._rounds.at([0] * rows)}
+        return {name: self._progress.at([i] * count) for i, name in names} | {"rounds": self._rounds.at([0] * count)}
 
     def write(self, external: bool, h: float, drive: Callable[[], None] | None = None) -> Buffer | None:
         """Writes the passes; returns the input of forces on bodies, if there is one.
 
         Args:
-            external: whether there are forces on bodies from outside, as a further input.
+            external: whether forces on bodies are a further input.
             h: the step's length, s.
             drive: writes the steps that add forces of actuators to those at joints.
         """
@@ -138,7 +92,7 @@ class Kick:
         sweep.outward(self._begin)
         if drive:
             drive()
-        loads = add_loads(sweep, external) if sweep.loaded else None
+        loads = add_loads(sweep, external)
         names = enumerate(("change", "fastest", "fastest_near", "before", "remaining", "step"))
         progress = fields(rounds=self._rounds.at(0), **{name: self._progress.at(i) for i, name in names})
         builder.loop(_begin_rounds(h), progress=progress)
@@ -156,7 +110,7 @@ class Kick:
         return loads
 
     def _begin(self, cluster: Node) -> None:
-        """Positions, velocities along the cluster's basis, and those of bodies, with which the first round begins."""
+        """Positions, and the velocities of joints and bodies with which the first round begins."""
         memory = cluster.memory
         if cluster.tangent:
             memory.start = cluster.G.T @ np.concatenate([joint.w for joint in cluster.views.joints])
@@ -172,19 +126,22 @@ class Kick:
         for _, _, pair in cluster.pairs:
             pair.IA = np.zeros((6, 6))
         for body in cluster.bodies if not self._sweep.loaded else ():
-            if body.carries or body.number in self.located[id(cluster.shape)]:
+            if body.carries or self._is_located(body):
                 body.memory.E, body.memory.r = body.pose.E, body.pose.r
         for body in cluster.bodies:
-            if body.number in self.located[id(cluster.shape)]:
+            if self._is_located(body):
                 body.memory.start = body.v
 
+    def _is_located(self, body: Body[StepBody]) -> bool:
+        return body.number in self.located[id(body.cluster.shape)]
+
     def factorise_and_answer(self, cluster: Node) -> None:
-        """Factors of H: D⁻¹, and Y = D⁻¹ Uᵀ X [001, eq. 49, 55, 56]; and what they answer in the first round."""
+        """Factors of H: D⁻¹, and Y = D⁻¹ Uᵀ X [001, eq. 49, 55, 56]; and their answer in the first round."""
         efpa.inward(cluster)
         self._answer(cluster)
 
     def _answer(self, cluster: Node) -> None:
-        """What joints do by themselves against the forces that bodies need. [001, eq. 34, 56]"""
+        """y0: accelerations of joints by the forces that bodies need, if all carriers stay. [001, eq. 34, 56]"""
         memory, bodies = cluster.memory, cluster.bodies
         f = {body: body.inertia @ (body.memory.bias if body.carries else _bias(body)) + body.p for body in bodies}
         f |= {body: f[body] + body.memory.f for body in cluster.carriers}
@@ -197,28 +154,28 @@ class Kick:
         memory.y0 = memory.Dinv @ u
         for output in cluster.outputs:
             if not output.grounded:
-                own = {body: f[body] for body in bodies if body.output is output}
-                output.collect(f=propagated(cluster, output, memory.Y, own, -u))
+                carried = {body: f[body] for body in bodies if body.output is output}
+                output.collect(f=propagated(cluster, output, memory.Y, carried, -u))
 
     def _accelerate(self, cluster: Node) -> None:
-        """Accelerations [001, eq. 33, 52], and velocities without impulses, also of bodies."""
+        """Accelerations [001, eq. 33, 52], and velocities of joints and bodies after the step without impulses."""
         memory, ydd = cluster.memory, accelerated(cluster)
         u = memory.start + memory.step * (ydd + rotation_biases(cluster))
         if self._midpoint:
             self._go_between(cluster, u)
         memory.u = memory.v_next = u
         for body in cluster.bodies:
-            if body.carries or body.number in self.located[id(cluster.shape)]:
-                own = across_joints(body, u)
-                body.memory.u = own if body.output.grounded else own + body.Xo @ body.output.memory.u
-            if self._ahead and body.number in self.located[id(cluster.shape)]:
+            if body.carries or self._is_located(body):
+                relative = across_joints(body, u)
+                body.memory.u = relative if body.output.grounded else relative + body.Xo @ body.output.memory.u
+            if self._ahead and self._is_located(body):
                 fall = np.concatenate([np.zeros(3), body.memory.E @ cluster.gravity])
                 a = acceleration(body, ydd) + (body.memory.bias if body.carries else _bias(body)) + fall
                 StageBody(body.memory.view).ahead = body.memory.start + memory.step * a
 
     def _go_between(self, cluster: Node, u: Any) -> None:
-        """v̄ for the next round, and by how much it differs from that of this one."""
-        memory, used = cluster.memory, cluster.v
+        """v̄ for the next round, and by how much it differs from the v̄ of this one."""
+        memory, v_used = cluster.memory, cluster.v
         v, weight, speeds = 0.5 * (memory.start + u), 1.0, np.abs(u)
         if self._touching:
             near, first, second = memory.near > 0.0, memory.rounds < 1.5, memory.rounds < 2.5
@@ -229,14 +186,14 @@ class Kick:
             weight = np.where(near, np.where(second, 0.0, 1.0 / _TOUCHING), 1.0)
             for speed in np.abs(memory.start):
                 memory.fastest_near = np.maximum(memory.fastest_near, np.where(near, speed, -1.0))
-        for new, old, speed in zip(v, used, speeds, strict=True):
+        for new, old, speed in zip(v, v_used, speeds, strict=True):
             memory.change = np.maximum(memory.change, 2.0 * weight * np.abs(new - old))
             memory.fastest = np.maximum(memory.fastest, speed)
         memory.v = v
 
 
 def accelerated(cluster: Node) -> Any:
-    """ÿ, a cluster's own less what its carriers make of it; its bodies remember theirs. [001, eq. 33, 52]"""
+    """ÿ of a cluster: y0, less its response to the accelerations of its carriers. [001, eq. 33, 52]"""
     memory = cluster.memory
     ydd = memory.y0
     if not cluster.grounded:
@@ -247,14 +204,14 @@ def accelerated(cluster: Node) -> Any:
 
 
 def move(cluster: Node) -> None:
-    """Velocities v̄, and accelerations where ÿ = 0. [001, eq. 33]"""
+    """Velocities v̄ of bodies, and their accelerations where ÿ = 0. [001, eq. 33]"""
     cluster.remember_velocities()
     for body in cluster.carriers:
         body.memory.v, body.memory.bias = body.v, _bias(body)
 
 
 def _bias(body: Body[StepBody]) -> Any:
-    """a⁰ = X a⁰_λ + c; the ground falls upwards."""
+    """a⁰ = X a⁰_λ + c; gravity is a ground that accelerates upwards."""
     output = body.output
     above = np.concatenate([np.zeros(3), -body.cluster.gravity]) if output.grounded else output.memory.bias
     return body.Xo @ above + body.c
@@ -288,13 +245,13 @@ def _begin_round(progress: View) -> None:
 
 
 def _end_round(progress: View) -> None:
-    """What is left to change: as much as a geometric series whose ratio is that of the last two changes.
+    """Estimates what further rounds would change: a geometric series, with the ratio of the last two changes.
 
     Near contacts, two more rounds follow the first, for u° and for u between both, unless the first one is enough.
     """
-    known = progress.before > 0.0
-    ratio = np.where(known, progress.change / np.where(known, progress.before, 1.0), 0.0)
-    expected = np.where(known, ratio, _CONTRACTION * progress.step * progress.fastest)
+    has_ratio = progress.before > 0.0
+    ratio = np.where(has_ratio, progress.change / np.where(has_ratio, progress.before, 1.0), 0.0)
+    expected = np.where(has_ratio, ratio, _CONTRACTION * progress.step * progress.fastest)
     expected = np.minimum(expected, _SLOWEST)
     remaining = progress.change * expected / ((1.0 - expected) * progress.fastest)
     fast = (progress.fastest_near * progress.step > _SLOW) | (remaining > TOLERANCE)

@@ -18,7 +18,7 @@ from coupler.contact.collision.broad_phase import BroadPhase
 from coupler.contact.collision.geometry import Contact, forces_on
 from coupler.contact.collision.pair_groups import PairGroup
 from coupler.contact.collision.tables import SIDES, first_of, pose
-from coupler.contact.kernels import assign
+from coupler.contact.kernels import assign, clear
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene
@@ -85,9 +85,11 @@ class Measurement:
         """
         candidates, builder = self._context.candidates, self._context.builder
         if candidates.cullable_groups:
-            self._broad_phase.begin()
+            self._broad_phase.begin(lambda alike: candidates.results(alike, self._report.at, ["gaps"]))
+            for name in ("start", *(("points", "frames") if self._context.scene.places else ())):
+                clear(builder, self._report.of_all(name))
         self._take_over(impulses)
-        for alike in candidates.cullable_groups:
+        for alike in candidates.cullable_groups if "free" in self._report.names else ():
             self._fill_culled(alike)
         self._measure([alike for alike in candidates.groups if not alike.may_be_left_out])
         with builder.recorded() as self._steps_for_fresh_pairs:
@@ -116,18 +118,14 @@ class Measurement:
             self._context.builder.loop(assign, row=window, **self.among_measured(alike))
 
     def _fill_culled(self, alike: PairGroup) -> None:
-        """Writes a loop that fills in what is reported of culled pairs: gaps of at least their distance, no motion."""
+        """Writes a loop that fills in velocities of culled pairs, of which rebounds and impacts ask all contacts."""
         context, report = self._context, self._report
         rows = context.candidates.pairs[alike.numbers[0]].cone.size
-        # Rebounds and impacts, which ask for `free`, run over all contacts. Otherwise nobody reads b of a culled one.
-        unread = set[str]() if "free" in report.names else {"b"}
-        unread |= set[str]() if context.scene.places else {"points", "frames"}
-        names = [name for name in report.names if name not in unread]
+        names = [name for name in ("b", "free", "approach") if name in report.names]
 
         def fill_culled(view: View) -> None:
-            bound, nothing = np.array(view.bound), np.zeros(3)
-            values = {"b": first_of(rows, bound * view.pace), "free": nothing, "approach": nothing}
-            values |= {"gaps": bound, "points": nothing, "frames": np.eye(3)[[2, 0, 1]], "start": np.zeros(rows)}
+            nothing = np.zeros(3)
+            values = {"b": first_of(rows, view.bound * view.pace), "free": nothing, "approach": nothing}
             for name in names:
                 for k in range(alike.contacts):
                     setattr(view, f"{name}{k}", values[name])
@@ -244,7 +242,8 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
             for name in ["near"] if kind.one_tree else [f"{side}_near" for side in P]:
                 setattr(view, name, np.where(soon, 1.0, getattr(view, name)))
         closure = let_out(closure, free[0], scene.recovery)
-        values = {"b": free + first_of(kind.rows, closure), "free": free[:3], "approach": approach[:3]}
+        values = {"b": free + first_of(kind.rows, closure), "closures": closure}
+        values |= {"free": free[:3], "approach": approach[:3]}
         for name, value in values.items():
             if name in names:
                 setattr(view, name, value)

@@ -49,7 +49,7 @@ def moving_law(moving: Mapping[str, bool], rows: int, names: Sequence[str]) -> C
         for side in P:  # gaps count from where the step started
             closure = closure - getattr(view, f"{side}_gone") * (P[side][:, 0] @ getattr(view, f"{side}_start"))
         values = {"b": free + first_of(rows, closure), "free": free[:3], "approach": approach[:3]}
-        values |= {"gaps": np.array(gap), "points": view.point, "frames": view.frame}
+        values |= {"gaps": np.array(gap), "points": view.point, "frames": view.frame, "closures": closure}
         values = {f"reported_{name}": values[name] for name in names} | {f"{side}_P": P[side] for side in P}
         for name, value in values.items():
             setattr(view, name, np.where(open_before, value, getattr(view, name)))

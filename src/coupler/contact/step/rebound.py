@@ -1,4 +1,4 @@
-"""Contacts that rebound in place, as steps of a program: restitution.py's law for all of them, around the sweeps."""
+"""Contacts that rebound in place, as steps of a program: the law of restitution.py, before and after the sweeps."""
 
 from __future__ import annotations
 
@@ -13,77 +13,80 @@ from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.contact.step.blocks import Blocks, OwnKernel
 from coupler.graph import Builder, Vector, View, Window, constants, fields
+from coupler.grouping import grouped
 
 
 class Rebounds:
-    """The contacts of a program that can rebound.
+    """The contacts that can rebound in place.
 
     Attributes:
-        told: buffers for the velocities of all contacts: `free` after a step without impulses, `approach` before it.
+        velocities: buffers for the velocities of all contacts: `free` after a step without impulses, and `approach`
+            before it.
     """
 
     def __init__(self, builder: Builder, scene: ContactScene, blocks: Blocks) -> None:
         laws = [(pair.restitution, pair.friction) for pair in scene.pairs for _ in range(pair.count)]
         self._builder, self._blocks, self._scene = builder, blocks, scene
         self._contacts, self._laws = rebounding(scene.pairs), laws
-        self.told = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
+        self.velocities = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
         self._offset = blocks.given = builder.scratch("offset", blocks.rows.total)
         self._closing = builder.scratch("closing", len(self._contacts))
 
-    def begin(self, gaps: Vector, pending: Vector, left: Vector) -> None:
-        """Writes what these contacts bring into the problem.
+    def begin(self, gaps: Vector, pending: Vector, pending_next: Vector) -> None:
+        """Writes the steps to b of these contacts, and to the impulses that they are given.
 
         Args:
-            gaps: of all contacts.
-            pending: what the step before left, three numbers for each contact that can rebound.
-            left: what this step leaves, nothing so far.
+            gaps: of all contacts, m.
+            pending: what the step before left to this one, three numbers for each contact that can rebound.
+            pending_next: gets what this step leaves to the next; it is cleared.
         """
-        clear(self._builder, left)
+        clear(self._builder, pending_next)
         clear(self._builder, self._offset)
-        for law, at in self._groups():
-            own = [self._contacts[i] for i in at]
-            window = self._seen(own) | fields(
-                gap=gaps.at(own),
-                pending=pending.at([3 * i for i in at], 3),
-                friction=constants([self._laws[k][1] for k in own]),
-                pace=constants(np.full(len(own), 1.0 / self._scene.step)),
-                b=self._blocks.b.at(self._blocks.rows.first[own], 3),
-                offset=self._offset.at(self._blocks.rows.first[own], 3),
-                closing=self._closing.at(at),
+        for law, numbers in self._groups():
+            contacts = [self._contacts[i] for i in numbers]
+            rows = self._blocks.rows.first[contacts]
+            window = self._velocities_of(contacts) | fields(
+                gap=gaps.at(contacts),
+                pending=pending.at([3 * i for i in numbers], 3),
+                friction=constants([self._laws[k][1] for k in contacts]),
+                pace=constants(np.full(len(contacts), 1.0 / self._scene.step)),
+                b=self._blocks.b.at(rows, 3),
+                offset=self._offset.at(rows, 3),
+                closing=self._closing.at(numbers),
             )
             self._builder.loop(_beginning(law, self._scene), view=window)
 
     def end(self, pending: Vector) -> None:
-        """Writes what is left to the next step."""
+        """Writes the steps to what is left to the next step.
+
+        Args:
+            pending: where it goes, three numbers for each contact that can rebound.
+        """
         number = {contact: i for i, contact in enumerate(self._contacts)}
-
-        def more(contacts: Indices) -> Window:
-            own = [number[contact] for contact in contacts]
-            rest = fields(closing=self._closing.at(own), pending=pending.at([3 * i for i in own], 3))
-            return self._seen(contacts) | rest
-
-        for law, at in self._groups():
-            own = [self._contacts[i] for i in at]
-            for contacts in self._blocks.alike(own):
-                window = self._blocks.of(contacts) | more(contacts)
+        for law, numbers in self._groups():
+            for contacts in self._blocks.alike([self._contacts[i] for i in numbers]):
+                places = [number[contact] for contact in contacts]
+                window = self._blocks.of(contacts) | self._velocities_of(contacts)
+                window |= fields(closing=self._closing.at(places), pending=pending.at([3 * i for i in places], 3))
                 self._builder.loop(_ending(law), own=window, **self._blocks.among("active", contacts))
 
     def add_given(self) -> None:
-        """Writes all impulses together."""
+        """Writes the steps that add the impulses which contacts are given to those that are solved for."""
         n, impulses = self._offset.size, self._blocks.impulses
-        self._builder.loop(_together, view=fields(offset=self._offset.at(0, n), impulses=impulses.at(0, n)))
+        self._builder.loop(_add_offset, view=fields(offset=self._offset.at(0, n), impulses=impulses.at(0, n)))
 
     def _groups(self) -> list[tuple[Restitution, list[int]]]:
         """Laws, with the numbers of their contacts among those that can rebound."""
-        found: dict[Restitution, list[int]] = {}
-        for i, k in enumerate(self._contacts):
-            law = self._laws[k][0]
-            assert law is not None
-            found.setdefault(law, []).append(i)
-        return list(found.items())
 
-    def _seen(self, contacts: Indices) -> Window:
-        return fields(**{name: buffer.at([3 * k for k in contacts], 3) for name, buffer in self.told.items()})
+        def law(i: int) -> Restitution:
+            found = self._laws[self._contacts[i]][0]
+            assert found is not None
+            return found
+
+        return list(grouped(range(len(self._contacts)), law).items())
+
+    def _velocities_of(self, contacts: Indices) -> Window:
+        return fields(**{name: buffer.at([3 * k for k in contacts], 3) for name, buffer in self.velocities.items()})
 
 
 def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
@@ -103,5 +106,5 @@ def _ending(law: Restitution) -> OwnKernel:
     return ending
 
 
-def _together(view: View) -> None:
+def _add_offset(view: View) -> None:
     view.impulses += view.offset

@@ -1,7 +1,7 @@
 """Sweeps over the blocks of a contact problem, as steps of a program: each block in turn obeys its law.
 
-What `bisection` does in NumPy for one state, for lanes and threads: w of a block with all impulses as they are, its
-law's next impulses (see laws.py), and so on until no block changes by more than a tolerance.
+What `bisection` does in NumPy for one state, for lanes and threads: take w of a block with all impulses as they are,
+find its next impulses by its law (see laws.py), and go on until no block changes by more than a tolerance.
 """
 
 from __future__ import annotations
@@ -21,15 +21,21 @@ from coupler.graph import Vector, View, constants, fields
 from coupler.passes import Schedule
 
 _FAR = 1e30  # a change that is above all tolerances
-_NEAR, _SLOW = 1e-6, 0.3  # m/s, and of the change before: so near, and so slow, sweeps are left to the refinement
-_WHOLE = 2  # sweeps over all blocks, before those go on alone whose islands are not solved
+_NEAR = 1e-6  # m/s: sweeps that change velocities by less, ...
+_SLOW = 0.3  # ... and by more than this part of the change before, leave the rest to the refinement
+_WHOLE = 2  # sweeps over all blocks, before only blocks of unsolved islands go on
 
 
 class Relaxation:
     """The sweeps over the active blocks of a problem."""
 
     def __init__(self, blocks: InteractingBlocks, islands: Islands | None = None) -> None:
-        """Args: the blocks of the problem, and what finds those that are not solved, if these may be few."""
+        """Begins.
+
+        Args:
+            blocks: the contact problem.
+            islands: finds islands that are not solved; None to run over all active blocks always.
+        """
         self._blocks, self.islands = blocks, islands
         self._change = blocks.builder.scratch("change", 1)
         self._before = blocks.builder.scratch("change_before", 1)
@@ -37,15 +43,15 @@ class Relaxation:
     def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector, *, patient: bool = False) -> None:
         """Writes the steps to impulses, from those to start from.
 
-        Of many bodies, sweeps end early that are near and come nearer slowly: what sticks, slides and opens is known
-        then, and the refinement is faster.
+        With islands, sweeps end early when they are near a solution and come nearer slowly: by then it is known what
+        sticks, slides and opens, and the refinement is faster.
 
         Args:
-            tolerance: in the last sweep no impulse changes a velocity of its own block by more, m/s.
+            tolerance: sweeps end when no impulse changes a velocity of its own block by more, m/s.
             at_most: how many sweeps there are at most.
-            residual: 1, how far the impulses are from the laws, m/s (see residuals.py).
-            sweeps: 1, how many there were; these are added.
-            patient: whether they go on all the same.
+            residual: 1, gets how far impulses are from the laws, m/s (see residuals.py).
+            sweeps: 1, the number of sweeps is added to it.
+            patient: whether sweeps go on even if they are slow.
         """
         builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
         ended = _settled if patient or self.islands is None else _settled_or_slow
@@ -69,15 +75,15 @@ class Relaxation:
         self.judge(residual)
 
     def judge(self, residual: Vector) -> None:
-        """Writes the steps to how far impulses are from the laws."""
+        """Writes the steps to how far impulses are from the laws, which `residual` gets, m/s."""
         self._blocks.builder.loop(_no_residual, problem=fields(residual=residual.at(0)))
         self._blocks.measure()
         self._blocks.each(_judge_contact, _judge_joint, more=shared(residual=residual))
 
     def _sweep(self) -> None:
-        """All blocks, one after the other; each is taken over before the next is looked at.
+        """Writes one sweep: blocks one after the other, each with the new impulses of those before.
 
-        What slides costs more than what sticks or opens, and is left out where none does.
+        Sliding costs more than sticking or opening. So it has a kernel of its own, which is skipped where none slides.
         """
         blocks, change = self._blocks, shared(change=self._change)
         schedule = Schedule(blocks.builder)

@@ -1,8 +1,8 @@
 """Servos of one joint that share its limit of effort, as one servo in the program of a step.
 
-With servos f = F − D u̇⁺ and motors f = F, a joint feels the sum Σ gear f, within its limit. So does one servo of the
-joint with the force Σ gear F and the damping Σ gear² D: it has a row of the contact problem, and members have their
-parts of its force.
+With servos f = F − D u̇⁺ and motors f = F, a joint feels the sum Σ gear f, within its limit. A single servo of the
+joint with the force Σ gear F and the damping Σ gear² D does the same. This stand-in has a row of the contact problem,
+and its force is shared out among the members of the group.
 """
 
 from __future__ import annotations
@@ -23,50 +23,66 @@ from coupler.passes import numbered
 
 
 def stand_ins(robot: Robot, groups: Sequence[SharedLimit]) -> list[Actuator]:
-    """A servo for each group, at its joint."""
+    """The stand-in of each group: a servo at its joint."""
     joints = [robot.tree.links[group.joints[0]].joint for group in groups]
     pairs = zip(joints, groups, strict=True)
     return [Actuator(joint, joint, "velocity", damping=1.0, effort=group.limits[0]) for joint, group in pairs]
 
 
 class SharedServos:
-    """The groups of a program; `own` has the numbers of all actuators, and then those of the groups."""
+    """The groups of servos that share a limit.
 
-    def __init__(self, builder: Builder, groups: Sequence[SharedLimit], own: Mapping[str, Vector], first: int) -> None:
-        self._builder, self._groups, self._own, self._first = builder, groups, own, first
-        self.totals = builder.scratch("shared_totals", len(groups)) if groups else None
+    Attributes:
+        totals: the force of each group; None if there are no groups.
+    """
 
-    def gather(self, known: Callable[[Sequence[int]], Window]) -> None:
-        """Writes the steps from forces and damping of members to those of groups, which push in their place.
+    def __init__(
+        self, builder: Builder, groups: Sequence[SharedLimit], buffers: Mapping[str, Vector], first: int
+    ) -> None:
+        """Begins.
 
         Args:
-            known: what is known of some of `own`; see drives.py.
+            builder: writes the program.
+            groups: the groups.
+            buffers: the numbers of all actuators, and behind them those of the stand-ins; see drive_kernels.py.
+            first: the number of the first stand-in.
+        """
+        self._builder, self._groups, self._buffers, self._first = builder, groups, buffers, first
+        self.totals = builder.scratch("shared_totals", len(groups)) if groups else None
+
+    def gather(self, window_of: Callable[[Sequence[int]], Window]) -> None:
+        """Writes the steps from F and D of members to those of stand-ins, which push in their place.
+
+        Args:
+            window_of: gives what kernels see of some actuators.
         """
         for numbers, alike, size in self._alike():
-            self._builder.loop(_gathering(size), own=known(numbers) | self._members(alike, ("aim", "loss", "start")))
+            window = window_of(numbers) | self._members(alike, ("aim", "loss", "start"))
+            self._builder.loop(_gathering(size), own=window)
             for i in range(size):
                 members = [group.members[i] for group in alike]
-                window = {name: self._own[name].at(members) for name in ("push", "given")}
-                self._builder.loop(_nothing, own=fields(**window))
-            window = fields(push=self._own["push"].at([group.members[0] for group in alike]))
+                slots = {name: self._buffers[name].at(members) for name in ("push", "given")}
+                self._builder.loop(_stop_pushing, own=fields(**slots))
+            # The first member of each group pushes for all of them.
+            window = fields(push=self._buffers["push"].at([group.members[0] for group in alike]))
             window |= fields(
-                total=self._own["push"].at(numbers), gear=constants([group.gears[0][0] for group in alike])
+                total=self._buffers["push"].at(numbers), gear=constants([group.gears[0][0] for group in alike])
             )
             self._builder.loop(_push, own=window)
 
     def look(self) -> None:
-        """Writes the steps from speeds of members to those of their joints."""
+        """Writes the steps from speeds of members to those of stand-ins."""
         for numbers, alike, _ in self._alike():
-            window = fields(speed=self._own["speed"].at(numbers)) | self._members(alike, ("speed",), size=1)
+            window = fields(speed=self._buffers["speed"].at(numbers)) | self._members(alike, ("speed",), size=1)
             self._builder.loop(_look, own=window)
 
     def begin(self) -> None:
-        """Writes that sums are zero, to which rows are added."""
+        """Writes the steps that clear the forces of groups, to which rows are added."""
         if self.totals:
             clear(self._builder, self.totals)
 
     def share(self, forces: Vector) -> None:
-        """Writes the steps from sums of forces to those of members."""
+        """Writes the steps from forces of groups to those of members."""
         for numbers, alike, size in self._alike():
             assert self.totals is not None
             window = fields(total=self.totals.at([number - self._first for number in numbers]))
@@ -77,7 +93,7 @@ class SharedServos:
             self._builder.loop(_sharing(size), own=window | fields(limit=limits))
 
     def _alike(self) -> list[tuple[list[int], list[SharedLimit], int]]:
-        """Groups of the same size: their numbers among `own`, they, and the size."""
+        """Groups of the same size: the numbers of their stand-ins, the groups, and their size."""
         alike = grouped(range(len(self._groups)), lambda k: len(self._groups[k].members))
         return [
             ([self._first + k for k in groups], [self._groups[k] for k in groups], size)
@@ -85,10 +101,11 @@ class SharedServos:
         ]
 
     def _members(self, alike: Sequence[SharedLimit], names: Sequence[str], size: int | None = None) -> Window:
+        """What kernels see of the members of groups of one size: of all members, or of the first few."""
         window = fields()
         for i in range(len(alike[0].members) if size is None else size):
             members = [group.members[i] for group in alike]
-            window |= fields(**{numbered(name, i): self._own[name].at(members) for name in names})
+            window |= fields(**{numbered(name, i): self._buffers[name].at(members) for name in names})
             window |= fields(**{numbered("gear", i): constants([group.gears[0][i] for group in alike])})
         return window
 
@@ -120,7 +137,7 @@ def _gathering(size: int) -> Callable[[View], None]:
     return gather
 
 
-def _nothing(own: View) -> None:
+def _stop_pushing(own: View) -> None:
     own.push = own.given = np.array(0.0)
 
 
@@ -134,7 +151,10 @@ def _look(own: View) -> None:
 
 def _sharing(size: int) -> Callable[[View], None]:
     def share(own: View) -> None:
-        """By one factor, where the sum is at its limit; what the solver leaves elsewhere goes to dampers."""
+        """Scales all forces by one factor where their sum is beyond the limit.
+
+        Elsewhere the sum differs from that of the stand-in by what the solver leaves, which dampers take.
+        """
         aim, loss, gear, speed = (_each(own, name, size) for name in ("aim", "loss", "gear", "speed"))
         forces = aim - loss * speed
         total, share = gear @ forces, gear * loss / ((gear * gear) @ loss)

@@ -1,8 +1,8 @@
-"""The contacts of a step of higher order, as steps of a program: carried.py for all of them."""
+"""Contacts in the stages of a step, as steps of a program: carried.py for all of them; see stages.py."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from coupler.contact.step.candidates import SIGNS, Candidates
 from coupler.contact.step.narrow_phase import find_closed_forms
 from coupler.contact.step.report import ContactReport
 from coupler.graph import Builder, Slot, Vector, View, constants, fields
+from coupler.grouping import grouped
 from coupler.model import ModelError
 from coupler.passes import Sweep
 from coupler.spatial import Transform
@@ -37,14 +38,23 @@ _SIZES |= {"found_gap": 1, "start_normal": 3, "normal": 3, "touched": 1, "force"
 
 
 class StageContacts:
-    """Velocities of contacts ahead of a step, and the forces that act at them in its stages.
+    """Velocities of contacts after a step without impulses, and the forces that act at contacts in its stages.
 
     Attributes:
-        velocity: of all contacts, 3 each; see `velocity_ahead`.
+        velocity: 3 for each contact; see `velocity_ahead`.
     """
 
     def __init__(self, builder: Builder, candidates: Candidates, step: float) -> None:
-        """Args: a program, its candidates, and h, s."""
+        """Begins.
+
+        Args:
+            builder: writes the program.
+            candidates: the candidate contacts.
+            step: h, s.
+
+        Raises:
+            ModelError: for torsion and rolling friction, of which the stages know nothing.
+        """
         for pair in candidates.pairs:
             if pair.torsion is not None or pair.rolling is not None:
                 raise ModelError(
@@ -52,20 +62,20 @@ class StageContacts:
                     'integrator="midpoint", or leave them out by torsion=0 and rolling=0'
                 )
         self._candidates, self._builder, self._step = candidates, builder, step
-        self._pair_of = [i for i, pair in enumerate(candidates.pairs) for _ in range(pair.count)]
-        n = len(self._pair_of)
-        self._own = {name: builder.scratch(f"contact_{name}", size * n) for name, size in _SIZES.items()}
+        self._pair_of, n = candidates.pair_of, len(candidates.pair_of)
+        self._buffers = {name: builder.scratch(f"contact_{name}", size * n) for name, size in _SIZES.items()}
         self._pair_acts = builder.scratch("pair_acts", len(candidates.pairs))
-        self.velocity = self._own["velocity"]
+        self.velocity = self._buffers["velocity"]
 
     def look_ahead(self, sweep: Sweep[Any, Any], alike: PairGroup, report: ContactReport, where: Slot | None) -> None:
         """Writes the steps from poses and velocities of links to velocities of contacts after the step.
 
         Args:
-            sweep: has poses E and r of links, their velocities `start` before and `ahead` after the step.
-            alike: pairs whose contacts have been found.
+            sweep: the program; it has poses E and r of links, and their velocities `start` before the step and `ahead`
+                after it.
+            alike: pairs whose contacts have been located.
             report: has their `gaps`, `points` and `frames`.
-            where: flags of these pairs; None for all.
+            where: flags of the pairs to look at; None for all.
         """
         window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
         window |= self._candidates.results(alike, report.at, ("gaps", "points", "frames"))
@@ -77,6 +87,7 @@ class StageContacts:
         self._builder.loop(self._looking(alike), view=window, where=where)
 
     def _looking(self, alike: PairGroup) -> Callable[[View], None]:
+        """The kernel of `look_ahead`."""
         pair, moving = self._candidates.pairs[alike.numbers[0]], alike.moving
 
         def look_ahead(view: View) -> None:
@@ -107,7 +118,12 @@ class StageContacts:
         return look_ahead
 
     def spread(self, impulses: Vector, frames: Vector) -> None:
-        """Writes the steps from impulses to forces that act for the whole step, and to which contacts have some."""
+        """Writes the steps that spread impulses over the step, as forces, and flag the contacts that have some.
+
+        Args:
+            impulses: of all contacts first, 3 each.
+            frames: of all contacts.
+        """
         n = len(self._pair_of)
         clear(self._builder, self._pair_acts)
         window = fields(
@@ -121,19 +137,16 @@ class StageContacts:
         self._builder.loop(_spread, view=window)
 
     def press(self, sweep: Sweep[Any, Any]) -> None:
-        """Writes the steps that add forces of contacts to the loads of links, which are where a stage is."""
-        groups: dict[Hashable, list[int]] = {}
-        groups_of_pairs, where = self._candidates.groups, self._pair_acts.at
-        place = {"points": "found", "gaps": "found_gap", "frames": "found_frame"}
+        """Writes the steps that add forces of contacts to the loads of links, at the poses of a stage.
+
+        Contacts with a closed form are found anew there; the others stay where they were on their links.
+        """
+        candidates, place = self._candidates, {"points": "found", "gaps": "found_gap", "frames": "found_frame"}
         at = lambda name, rows: self._at(place[name], rows)  # noqa: E731
-        find_closed_forms(sweep, self._candidates, groups_of_pairs, [*place], at, where)
-        for alike in groups_of_pairs:
-            for i in alike.numbers:
-                first = int(self._candidates.first[i])
-                own = groups.setdefault((tuple(alike.moving.values()), alike.searched), [])
-                own += range(first, first + alike.contacts)
-        for (moves, searched), rows in groups.items():  # type: ignore[misc]
-            sides = [side for side, own in zip(SIDES, moves, strict=True) if own]
+        find_closed_forms(sweep, candidates, candidates.groups, [*place], at, self._pair_acts.at)
+        kinds = grouped(candidates.groups, lambda alike: (tuple(_moving(alike.moving)), alike.searched))
+        for (sides, searched), groups in kinds.items():
+            rows = [k for alike in groups for pair in alike.numbers for k in candidates.contacts_of(pair)]
             names = ["force", "reach", *(f"{side}_place" for side in sides)]
             names += [] if searched else [*place.values(), "normal", "touched"]
             view = fields(**{name: self._at(name, rows) for name in names})
@@ -143,9 +156,10 @@ class StageContacts:
 
     def _at(self, name: str, contacts: Any) -> Slot:
         size = _SIZES[name]
-        return self._own[name].at(size * np.asarray(contacts), {1: (), 3: 3, 9: (3, 3)}[size])
+        return self._buffers[name].at(size * np.asarray(contacts), {1: (), 3: 3, 9: (3, 3)}[size])
 
     def _margins(self, contacts: Sequence[int], side: str) -> list[float]:
+        """How far the rounded surface of each contact's shape is outside its core, m."""
         pairs = [self._candidates.pairs[self._pair_of[contact]] for contact in contacts]
         return [cores.margin(getattr(pair, side).geometry) for pair in pairs]
 
@@ -164,6 +178,7 @@ def _shape_at(view: View, side: str, link: Transform | None) -> Transform:
 
 
 def _spread(view: View) -> None:
+    """F = λ/h along the world's axes. Shapes that only meet within the step have another normal than at its start."""
     view.force, view.normal = view.pace * (view.frame.T @ view.impulse), view.frame[0]
     turn = view.frame[0] - view.start_normal
     view.touched = np.where(turn @ turn > 0.0, 0.0, 1.0)
@@ -173,16 +188,16 @@ def _spread(view: View) -> None:
 
 def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View]], None]:
     def press(view: View, ends: list[View]) -> None:
-        """Adds a force, where the contact is now, to the loads of the bodies that it acts on."""
+        """Adds the force of a contact, where it is by now, to the loads of the links that it acts on."""
         point = carried([Transform(end.E, end.r) for end in ends], [getattr(view, f"{side}_place") for side in sides])
         points, force = dict.fromkeys(sides, point), view.force
         if not searched:
-            same, touched, there = followed(view.found, point, view.reach), view.touched > 0.0, view.found_frame[0]
-            force = np.where(same & touched, turned(force, view.normal, there), force)
+            same, touched, normal = followed(view.found, point, view.reach), view.touched > 0.0, view.found_frame[0]
+            force = np.where(same & touched, turned(force, view.normal, normal), force)
             for side in sides:
                 margin = np.where(touched, 0.0, getattr(view, f"{side}_margin"))
-                found = on_surface(view.found, view.found_gap, there, view.normal, SIGNS[side], margin)
-                points[side] = np.where(same, found, point)
+                surface = on_surface(view.found, view.found_gap, normal, view.normal, SIGNS[side], margin)
+                points[side] = np.where(same, surface, point)
         for side, end in zip(sides, ends, strict=True):
             end.load += SIGNS[side] * load(points[side], force)
 

@@ -1,4 +1,4 @@
-"""Passes over clusters in the stages of a step of higher order: see stages.py."""
+"""Passes over clusters in the stages of a step; see stages.py."""
 
 from __future__ import annotations
 
@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.step.drift import LoopJoint
-from coupler.contact.step.kick import Node, accelerated, move, rotation_biases
+from coupler.contact.step.kick import accelerated, move, rotation_biases
+from coupler.contact.step.memory import Node
 from coupler.passes import Visit
 
 Pass = Callable[[Node], None]
 
 
 def _joints(cluster: Node) -> list[tuple[Any, int]]:
-    """Those joints of a cluster whose velocities are carried, and how many each has."""
+    """The joints of a cluster whose velocities are carried, and how many velocities each has."""
     views, shape = cluster.views.joints, cluster.shape
     sizes = [kind.nv if cluster.tangent else len(free) for kind, free in zip(shape.kinds, shape.free, strict=True)]
     return [(view, size) for view, size in zip(views, sizes, strict=True) if size]
 
 
 def _read(cluster: Node, name: str) -> Any:
-    """A cluster's part of a carried vector."""
+    """A cluster's entries of a vector of `Stages`."""
     return np.concatenate([getattr(joint, f"stage_{name}") for joint, _ in _joints(cluster)])
 
 
@@ -33,19 +34,19 @@ def _store(cluster: Node, name: str, values: Any) -> None:
         start += size
 
 
-def _of_carried(cluster: Node, ydd: Any) -> Any:
-    """Accelerations of carried velocities."""
+def _carried_rates(cluster: Node, ydd: Any) -> Any:
+    """Rates of carried velocities, from accelerations along the cluster's basis."""
     return cluster.G @ ydd + cluster.g if cluster.tangent else ydd
 
 
 def first_rates(jumping: bool) -> Pass:
-    """The pass to accelerations at the start of a step, and to what impacts add in the end, if there are any."""
+    """The pass to rates at the start of a step, and, where impacts jump, to what they add in the end."""
 
     def find_first_rates(cluster: Node) -> None:
-        """Accelerations at the start, from the velocities that Euler's method gives with impulses."""
+        """Rates at the start, from the velocities with impulses that Euler's method gives."""
         memory = cluster.memory
         ydd = (memory.v_next - memory.start) / memory.step - rotation_biases(cluster)
-        _store(cluster, "x_rate", _of_carried(cluster, ydd))
+        _store(cluster, "x_rate", _carried_rates(cluster, ydd))
         if jumping:
             _store(cluster, "jump", cluster.G @ memory.jump if cluster.tangent else memory.jump)
 
@@ -53,7 +54,7 @@ def first_rates(jumping: bool) -> Pass:
 
 
 def settling(pushed: bool) -> Pass:
-    """The pass to positions and velocities of a stage, with forces of limits and dry friction, if there are any."""
+    """The pass to positions and velocities of a stage; with `pushed`, joints feel limits and dry friction."""
 
     def settle(cluster: Node) -> None:
         """Positions and velocities of a stage, and forces at joints."""
@@ -72,12 +73,12 @@ def settling(pushed: bool) -> Pass:
 
 
 def rates(cluster: Node) -> None:
-    """Accelerations. [001, eq. 33, 52]"""
-    _store(cluster, "x_rate", _of_carried(cluster, accelerated(cluster)))
+    """Rates of velocities. [001, eq. 33, 52]"""
+    _store(cluster, "x_rate", _carried_rates(cluster, accelerated(cluster)))
 
 
 def fit(cluster: Visit[Any, Any]) -> None:
-    """w = N Nᵀ w, with N where the step ends; v is a part of it."""
+    """w = N Nᵀ w, with N where the step ends; v is a part of w."""
     joints = [LoopJoint(view) for view in cluster.views.joints]
     N = cluster.elsewhere([joint.q_next for joint in joints]).loops.null_space[0]
     w = N @ (N.T @ np.concatenate([joint.w_next for joint in joints]))

@@ -1,14 +1,14 @@
-"""Steps of several stages with contact, as steps of a program: Runge and Kutta's, and the trapezoidal rule. [002, §4.1]
+"""Steps of several stages with contact, as steps of a program: Runge-Kutta, and the trapezoidal rule. [002, §4.1]
 
 A step runs in the chart q = q₀ ⊕ u around its start (see simulate/chart.py), where u̇ = dexp⁻¹ v. Its first stage is
-what Euler's method finds: accelerations, with the impulses λ of the contact problem as forces λ/h. The others take
-accelerations where they get to, with the same forces: of contacts where these are then (carried.py), of limits and dry
-friction at their joints.
+that of Euler's method: accelerations, with the impulses λ of the contact problem as forces λ/h. Each further stage
+takes accelerations at the state that it reaches, with the same forces: those of contacts where these are by then
+(carried.py), those of limits and dry friction at their joints.
 
 Clusters of loops without a solution carry the velocities w of all their joints, as in drift.py, and u has an entry for
-each of them. A stage is projected onto the loops, to the nearest configuration that closes them and to N Nᵀ w there;
-so is the end. That is the method itself, applied to u and w under a vector field that depends on what they are
-projected to, and has the order of it. [Hairer, Lubich, Wanner, Geometric numerical integration, IV.4]
+each of them. Every stage, and the end, is projected onto the loops: to the nearest configuration that closes them, and
+to N Nᵀ w there. This is the method itself, applied to u and w under a vector field that depends on what they are
+projected to. So it keeps its order. [Hairer, Lubich, Wanner, Geometric numerical integration, IV.4]
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from coupler.contact.kernels import clear, in_parts
 from coupler.contact.scene import Layout
 from coupler.contact.scheme import Progress, Scheme
 from coupler.contact.step.closing import Closing
-from coupler.contact.step.kick import Kick, StepBody, StepCluster
+from coupler.contact.step.kick import Kick
+from coupler.contact.step.memory import StepBody, StepCluster
 from coupler.contact.step.stage_contacts import StageContacts
 from coupler.contact.step.stage_passes import first_rates, fit, rates, settling
 from coupler.graph import Buffer, Part, Vector, View, constants, fields
@@ -37,9 +38,14 @@ _VECTORS = ("u", "x", "moves", "u_rate", "x_rate", "u_sum", "x_sum", "jump")
 class Stages:
     """The stages of a step, from the accelerations at its start to its end.
 
-    Vectors have entries for the carried velocities: independent ones, then those of all joints in loops without a
-    solution. Their names: u and x, the chart's coordinates and the velocities of a stage; moves, its velocities once
-    they fit the loops; rates and weighted sums of rates; and what impacts add in the end.
+    Vectors have one entry for each carried velocity: first the independent ones, then those of all joints in loops
+    without a solution. `u` and `x` are the chart's coordinates and the velocities of a stage, `moves` its velocities
+    once they fit the loops, `u_rate` and `x_rate` their rates, `u_sum` and `x_sum` weighted sums of rates, and `jump`
+    what impacts add in the end.
+
+    Attributes:
+        progress: gives windows of how far the step is, of so many rows; see `Progress`.
+        drive: writes the steps that add forces of actuators to those at joints of a stage; None if there are none.
     """
 
     def __init__(
@@ -62,20 +68,20 @@ class Stages:
             scheme: the method.
             kick: the passes to accelerations.
             closing: closes loops without a solution; None if there are none.
-            before, after: q, v and w of the state before the step, and after it.
+            before, after: q, v and w before the step, and after it.
         """
         self._sweep, self._layout, self._h, self._kick = sweep, layout, h, kick
         self._before, self._after, builder, robot = before, after, sweep.builder, sweep.robot
         self._size = robot.nv + before["w"].size
-        self._own = {name: builder.scratch(f"stage_{name}", self._size) for name in _VECTORS}
+        self._vectors = {name: builder.scratch(f"stage_{name}", self._size) for name in _VECTORS}
         self._q, self._progress = builder.scratch("stage_q", robot.nq), Progress(builder, scheme, h)
         self.progress = self._progress.at
         self._pushes = builder.scratch("pushes", robot.tree.nv) if layout.joints else None
         self._closing = closing
-        self.drive: Callable[[], None] | None = None  # adds forces of actuators to those at joints
+        self.drive: Callable[[], None] | None = None
 
     def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
-        """Adds what passes see of joints: their parts of vectors, and forces of limits and dry friction."""
+        """Adds what passes see of joints: their entries of vectors, and forces of limits and dry friction."""
         tree = self._sweep.robot.tree
         for i, kind in enumerate(shape.kinds):
             links = [self._sweep.instances[k].links[i] for k in clusters]
@@ -84,18 +90,18 @@ class Stages:
             if not shape.solved or shape.free[i]:
                 place = self._place(links, shape.free[i][0] if shape.solved else 0)
                 size = len(shape.free[i]) if shape.solved else kind.nv
-                windows.joints[i] |= {f"stage_{name}": own.at(place, size) for name, own in self._own.items()}
+                windows.joints[i] |= {f"stage_{name}": vector.at(place, size) for name, vector in self._vectors.items()}
 
     def write(
-        self, stopped: StageContacts | None, impulses: Vector | None, jump: Buffer | None, loads: Buffer | None
+        self, contacts: StageContacts | None, impulses: Vector | None, jump: Buffer | None, loads: Buffer | None
     ) -> None:
         """Writes all stages, and the end of the step.
 
         Args:
-            stopped: contacts, whose forces are known; None if there are none.
+            contacts: the contacts, whose forces are known; None if there are none.
             impulses: of all contacts and joints; None if there are none.
-            jump: by what velocities change once positions have moved, where impacts rebound.
-            loads: forces on bodies from outside.
+            jump: what impacts add to velocities once positions have moved; None if nothing rebounds so.
+            loads: the input of forces on bodies; None if there is none.
         """
         sweep, builder = self._sweep, self._sweep.builder
         if self._pushes is not None:
@@ -104,22 +110,22 @@ class Stages:
         if jump is not None:
             sweep.vectors["jump"] = jump
         self._progress.begin()
-        for name in ("x_rate", "jump") if self._closing else ():  # of v in loops, which w stands for
-            clear(builder, self._own[name])
+        for name in ("x_rate", "jump") if self._closing else ():  # entries of v in loops, which w stands for, stay zero
+            clear(builder, self._vectors[name])
         sweep.outward(first_rates(jump is not None))
-        sums = {name: self._own[name] for name in ("u_rate", "x_rate", "u_sum", "x_sum")}
+        sums = {name: self._vectors[name] for name in ("u_rate", "x_rate", "u_sum", "x_sum")}
         self._elementwise(_start, x=self._carried(self._before), **sums)
         with self._progress.each_stage():
-            self._go_on(self._own["u_rate"], self._own["x_rate"], self._own["x"], self._q)
-            self._accelerate(stopped, loads)
+            self._go_on(self._vectors["u_rate"], self._vectors["x_rate"], self._vectors["x"], self._q)
+            self._accelerate(contacts, loads)
             self._each_joint(_chart_rate, ("u", "moves", "u_rate"))
             self._elementwise(_add, **sums)
         self._progress.end()
-        self._go_on(self._own["u_sum"], self._own["x_sum"], self._carried(self._after), self._after["q"])
+        self._go_on(self._vectors["u_sum"], self._vectors["x_sum"], self._carried(self._after), self._after["q"])
         self._finish(jump is not None)
 
-    def _accelerate(self, stopped: StageContacts | None, loads: Buffer | None) -> None:
-        """Writes the passes to velocities that fit the loops of a stage, and to accelerations there."""
+    def _accelerate(self, contacts: StageContacts | None, loads: Buffer | None) -> None:
+        """Writes the passes to velocities of a stage that fit its loops, and to accelerations there."""
         sweep = self._sweep
         q, sweep.vectors["q"] = sweep.vectors["q"], self._q
         sweep.forget()
@@ -128,14 +134,14 @@ class Stages:
             self.drive()
         if sweep.loaded:
             collect_loads(sweep, loads)
-        if stopped:
-            stopped.press(sweep)
+        if contacts:
+            contacts.press(sweep)
         sweep.inward(self._kick.factorise_and_answer)
         sweep.outward(rates)
         sweep.vectors["q"] = q
 
     def _push(self, impulses: Vector) -> None:
-        """Writes the steps to forces of limits and dry friction, that act for the whole step at their joints."""
+        """Writes the steps to forces of limits and dry friction, which act at their joints for the whole step."""
         builder, tree, joints = self._sweep.builder, self._sweep.robot.tree, self._layout.joints
         assert self._pushes is not None
         clear(builder, self._pushes)
@@ -146,31 +152,31 @@ class Stages:
 
     def _go_on(self, u_rate: Vector, x_rate: Vector, x: Vector, q: Vector) -> None:
         """Writes the steps from rates to u and velocities, and to positions that close loops."""
-        parts = {"start": self._carried(self._before), "u_rate": u_rate, "x_rate": x_rate, "u": self._own["u"], "x": x}
-        self._elementwise(_go_on, **parts)
+        start, u = self._carried(self._before), self._vectors["u"]
+        self._elementwise(_go_on, start=start, u_rate=u_rate, x_rate=x_rate, u=u, x=x)
         robot, builder = self._sweep.robot, self._sweep.builder
         for kind, links in by_kind(robot.tree, self._layout.moving_links):
             at = self._q_place(links)
             joint = fields(q=self._before["q"].at(at, kind.nq), after=q.at(at, kind.nq))
-            builder.loop(_advancing(kind), joint=joint | fields(u=self._own["u"].at(self._place(links), kind.nv)))
+            builder.loop(_advancing(kind), joint=joint | fields(u=self._vectors["u"].at(self._place(links), kind.nv)))
         if self._closing is None:
             return
         for kind, links in by_kind(robot.tree, self._layout.loop_links):
             joint = self._closing.ends(links, kind)
             joint |= fields(q=self._before["q"].at(self._q_place(links), kind.nq))
-            builder.loop(_lead, joint=joint | fields(u=self._own["u"].at(self._place(links), kind.nv)))
+            builder.loop(_start_newton, joint=joint | fields(u=self._vectors["u"].at(self._place(links), kind.nv)))
         self._closing.close(q)
 
     def _finish(self, jumping: bool) -> None:
-        """Writes the steps to velocities after the step: with what impacts add, and as they fit the loops there."""
+        """Writes the steps to velocities after the step: adds what impacts add, and fits them to the loops there."""
         sweep, robot, x = self._sweep, self._sweep.robot, self._carried(self._after)
         if jumping:
             for kind, links in by_kind(robot.tree, [link for link in self._layout.moving_links if self._floats(link)]):
-                at, own = self._q_place(links), self._own["jump"].at(self._place(links), kind.nv)
+                at, entries = self._q_place(links), self._vectors["jump"].at(self._place(links), kind.nv)
                 ends = fields(before=self._before["q"].at(at, kind.nq), after=self._after["q"].at(at, kind.nq))
                 centre = constants([centre_of(robot.tree.links[link]) + 0.0 for link in links])
-                sweep.builder.loop(_turn, joint=ends | fields(jump=own, centre=centre))
-            self._elementwise(_add_jump, x=x, jump=self._own["jump"])
+                sweep.builder.loop(_turn, joint=ends | fields(jump=entries, centre=centre))
+            self._elementwise(_add_jump, x=x, jump=self._vectors["jump"])
         if self._closing is None:
             return
 
@@ -188,23 +194,23 @@ class Stages:
         schedule.run()
 
     def _each_joint(self, kernel: Any, names: Sequence[str]) -> None:
-        """Writes a loop over all joints that are carried, with their parts of some vectors."""
-        tree, links = self._sweep.robot.tree, [*self._layout.moving_links, *self._layout.loop_links]
-        for kind, own in by_kind(tree, links):
-            joint = fields(**{name: self._own[name].at(self._place(own), kind.nv) for name in names})
+        """Writes loops over all joints whose velocities are carried, with their entries of some vectors."""
+        for kind, links in by_kind(self._sweep.robot.tree, [*self._layout.moving_links, *self._layout.loop_links]):
+            joint = fields(**{name: self._vectors[name].at(self._place(links), kind.nv) for name in names})
             self._sweep.builder.loop(kernel(kind), joint=joint)
 
     def _elementwise(self, kernel: Any, **vectors: Vector) -> None:
+        """Writes loops over all entries of some vectors, with how far the step is."""
         for starts, size in in_parts(self._size):
             row = fields(**{name: vector.at(starts, size) for name, vector in vectors.items()})
             self._sweep.builder.loop(kernel, row=row | self._progress.at(len(starts)))
 
     def _carried(self, state: dict[str, Part]) -> Part:
-        """v and w of a state, which are side by side."""
+        """v and w of a state, which lie side by side, as one vector of carried velocities."""
         return Part(state["v"].buffer, state["v"].start, self._size)
 
     def _place(self, links: Sequence[int], first: int = 0) -> np.ndarray:
-        """Where joints have their velocities in carried vectors."""
+        """Where joints have their entries, or those from a first one on, in vectors of carried velocities."""
         robot, places = self._sweep.robot, self._layout.w_place
         return np.array(
             [
@@ -230,7 +236,7 @@ def _advancing(kind: Joint) -> Any:
     return advance
 
 
-def _lead(joint: View) -> None:
+def _start_newton(joint: View) -> None:
     joint.position, joint.shift = joint.q, joint.u
 
 
@@ -242,7 +248,7 @@ def _chart_rate(kind: Joint) -> Any:
 
 
 def _turn(joint: View) -> None:
-    """A jump of velocities along the axes after the step."""
+    """Turns a jump of velocities to the axes after the step."""
     joint.jump = turned_velocity(joint.jump, joint.before[3:], joint.after[3:], joint.centre)
 
 

@@ -1,7 +1,7 @@
-"""Better impulses of one contact that resists turning, all others being given: see cone_update.py.
+"""Better impulses of one contact with torsion or rolling friction, all others being given: see cone_update.py.
 
-Sliding, spin and rolling hang together, most of all where a ball rolls: what stops it from rolling makes it slide. So
-after a step for each by itself comes one of Newton's method for all together, which is taken where it does better.
+Sliding, spin and rolling are coupled, most of all where a ball rolls: what stops it from rolling makes it slide. So
+after a step for each by itself comes one step of Newton's method for all together, which is kept where it does better.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Array = Any  # an ndarray of floats, or of nodes
 def turning_update(
     block: ConeBlock, A: Array, mobility: Sequence[Any], friction: laws.Friction, lam: Array, w: Array
 ) -> Array:
-    """Better impulses of a contact with torsion, or with rolling friction, too.
+    """Better impulses of a contact with torsion, with or without rolling friction.
 
     Args:
         block: its normal and tangents, prepared.

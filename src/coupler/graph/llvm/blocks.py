@@ -21,7 +21,7 @@ class Blocks:
         self._lines.append(line)
 
     def name(self, stem: str) -> str:
-        """A new name that starts like this."""
+        """A new name with this stem."""
         self._names += 1
         return f"%{stem}{self._names}"
 
@@ -29,25 +29,25 @@ class Blocks:
         return self.name(stem)[1:]
 
     def block(self, label: str) -> None:
-        """What is written next belongs to the block with this label."""
+        """Starts the block with this label."""
         self.emit(f"{label}:")
         self.label = label
 
     def allocate(self, kind: str) -> str:
-        """Memory for one value, taken once at the function's start and not each time this place is passed."""
+        """Memory for one value, allocated once at the start of the function, even if this is inside a loop."""
         place = self.name("place")
         self._allocated.append(f"{place} = alloca {kind}")
         return place
 
     def prefetch(self, place: str) -> None:
-        """Has a line of memory fetched into the second cache, wherever it is; it may be nobody's."""
+        """Prefetches a cache line into the second-level cache; the address need not be valid."""
         p = self.name("ahead")
         self.emit(f"{p} = {place}")
         self.emit(f"call void @llvm.prefetch.p0(ptr {p}, i32 0, i32 2, i32 1)")
 
     @contextmanager
     def count(self, first: str, last: str, step: int = 1) -> Iterator[str]:
-        """A loop whose counter, which is handed out, goes from first to last, exclusive."""
+        """A loop whose counter, which is yielded, runs from first to last, exclusive."""
         head, body, latch, after = map(self.new_label, ("head", "body", "latch", "after"))
         i, before = self.name("i"), self.label
         self.emit(f"br label %{head}")

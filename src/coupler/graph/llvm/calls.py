@@ -1,4 +1,4 @@
-"""Calls of kernels as LLVM IR: where a row's numbers are, and which states take part in it."""
+"""Calls of kernels as LLVM IR: where a row's numbers are, and which states run it."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ from coupler.graph.window import Buffer
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-_MANY_STORES = 3  # of a kernel, that are worth a branch around masks
+_MANY_STORES = 3  # of a kernel, from which on a branch around masked stores pays off
 
 
 class Calls(Blocks):
     """Code that calls kernels and reads its numbers from a list of tables.
 
     Attributes:
-        tables: what that list must hold, in order: arrays (by address) and counts. It grows as code is written, so that
-            the code and the list cannot disagree.
+        tables: the contents of that list, in order: arrays (by address) and counts. It grows as code is written, so
+            that code and list always agree.
     """
 
     def __init__(self, renderer: Renderer, places: Mapping[Buffer, tuple[str, int]]) -> None:
-        """Args: the renderer, and for each buffer a pointer and how many elements after it the buffer begins."""
+        """Args: the renderer, and for each buffer a pointer and its offset from there, in elements."""
         super().__init__()
         self.r, self.places = renderer, places
         self.tables: list[np.ndarray | int] = []
-        self._rare = False  # whether what is written is inside a rare repeat
+        self._rare = False  # whether the code being written is inside a rare repeat
 
     def _kernel(self, kernel: Kernel, masked: bool) -> str:
-        """What to call for a kernel."""
+        """The name of a kernel's function."""
         return self.r.kernel(kernel, masked)
 
     @contextmanager
     def _where(self, flags: Buffer | None, element: str, mask: str | None) -> Iterator[str | None]:
-        """What is written inside runs if a flag holds in any lane; hands out that mask.
+        """The code written inside runs if a flag holds in any lane; yields the mask of these lanes.
 
         Args:
-            flags: the buffer that the flag is in; None for what always runs.
-            element: where the flag is, counted from the pointer of its buffer.
-            mask: the lanes that may take part.
+            flags: the buffer of the flag; None for code that always runs.
+            element: the offset of the flag from the pointer of its buffer.
+            mask: the lanes that may run the code.
         """
         if flags is None:
             yield mask
@@ -67,7 +67,7 @@ class Calls(Blocks):
         self.block(after)
 
     def _note_whether_full(self, mask: str) -> None:
-        """Writes under {mask}full whether a mask holds in all lanes."""
+        """Defines {mask}full: whether a mask holds in all lanes."""
         if self.r.lanes > 1:
             self.emit(f"{mask}full = call i1 @llvm.vector.reduce.and.v{self.r.lanes}i1({self.r.mask} {mask})")
 
@@ -92,7 +92,7 @@ class Calls(Blocks):
     def _call_with(
         self, x: str, case: Case, bases: Sequence[str | int], constants: str, first: str, mask: str | None
     ) -> str:
-        """Calls the case's kernel, told where its buffers' elements and its constants begin."""
+        """Calls the case's kernel, given where its elements and its constants start."""
         arguments = []
         for i, (buffer, base) in enumerate(zip(case.buffers, bases, strict=True)):
             self.emit(f"{x}.p{i} = getelementptr {self.r.vector}, ptr {self.places[buffer][0]}, i64 {base}")
@@ -106,7 +106,7 @@ class Calls(Blocks):
             self.emit(f"{x}.w = getelementptr {self.r.vector}, ptr %scratch, i64 {self.r.workspace}")
             arguments.append(f"ptr {x}.w")
         if mask is not None and not self._rare and len(case.kernel.stores) >= _MANY_STORES:
-            # A masked store loads, selects and stores: where all lanes take part, it need not.
+            # A masked store loads, selects and stores. If all lanes take part, a plain store will do.
             whole, part, after = (self.new_label(stem) for stem in ("whole", "part", "after"))
             self.emit(f"br i1 {mask}full, label %{whole}, label %{part}")
             self.block(whole)
@@ -128,9 +128,9 @@ class Calls(Blocks):
         return x
 
     def _fetch_ahead(self, place: str, case: Case, pointer: int, base: str | int) -> None:
-        """Has a row's parameters of the next states fetched, where they are first read.
+        """Prefetches a row's parameters of the next states, where they are first read.
 
-        Those of a large robot are more than memory hands out at once: fetched as they are used, they come in time.
+        Those of a large robot exceed what memory can deliver at once, so they are fetched while others are in use.
         """
         rows, offsets = case.bases[:, pointer] if isinstance(base, str) else [base], case.kernel.loaded[pointer]
         read = {int(row) + offset for row in rows for offset in offsets}
@@ -143,7 +143,7 @@ class Calls(Blocks):
             self.prefetch(f"getelementptr {self.r.vector}, ptr {place}.next, i64 {offset}")
 
     def _tables_of(self, case: Case) -> tuple[str, ...]:
-        """The case's bases and constants, and where its flags are, if it has some."""
+        """The case's tables: bases, constants, and the places of its flags if it has some."""
         flags = []
         if case.where:
             offset = self.places[case.where.buffer][1]
@@ -151,17 +151,17 @@ class Calls(Blocks):
         return self._table(np.ascontiguousarray(self._bases_of(case))), self._constants_of(case), *flags
 
     def _bases_of(self, case: Case) -> np.ndarray:
-        """Where the elements of each row begin, (rows, buffers), counted from the pointers of their buffers."""
+        """Where the elements of each row start, (rows, buffers), as offsets from the pointers of their buffers."""
         return case.bases + np.array([self.places[buffer][1] for buffer in case.buffers], np.int64)
 
     def _flag(self, flags: Flags | None, row: int) -> tuple[Buffer | None, str]:
-        """The buffer of a row's flag, and where it is, counted from the pointer of that buffer."""
+        """The buffer of a row's flag, and its offset from the pointer of that buffer."""
         if flags is None:
             return None, ""
         return flags.buffer, str(flags.elements[row] + self.places[flags.buffer][1])
 
     def _start(self, buffer: Buffer) -> str:
-        """A pointer to where a buffer begins."""
+        """A pointer to the start of a buffer."""
         x, (pointer, offset) = self.name("start"), self.places[buffer]
         if not offset:
             return pointer
@@ -177,7 +177,7 @@ class Calls(Blocks):
         return self._table(np.ascontiguousarray(as_type(case.constants, self.r.dtype)))
 
     def _table(self, value: np.ndarray | int) -> str:
-        """The name of a new entry of the list of tables."""
+        """Adds an entry to the list of tables; returns its name."""
         t, kind = self.name("table"), "i64" if isinstance(value, int) else "ptr"
         self.emit(f"{t}p = getelementptr i64, ptr %tables, i64 {len(self.tables)}")
         self.emit(f"{t} = load {kind}, ptr {t}p")
@@ -186,6 +186,6 @@ class Calls(Blocks):
 
 
 def as_type(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """The values in that type; what is beyond the range of float32 becomes infinite, as in the interpreter."""
+    """The values in that type; those beyond the range of float32 become infinite, as in the interpreter."""
     with np.errstate(over="ignore"):
         return values.astype(dtype)

@@ -1,4 +1,4 @@
-"""Control flow as LLVM IR: a program's loops and repeats, written into the body of a function."""
+"""Control flow as LLVM IR: the loops and repeats of a program, as the body of a function."""
 
 from __future__ import annotations
 
@@ -17,45 +17,45 @@ from coupler.graph.window import Buffer
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-_SHORT = 64  # turns of a loop that are spelled out: to look up where a turn's numbers are costs some of its time
-_SHORT_WITH_FLAGS = 12  # the same where turns are left out by flags: each of them branches, and compilers get slow
-_SHORT_IF_RARE = 2  # the same where it hardly ever runs: there, what counts is how soon it is compiled
-_AT_ONCE = 8  # flags of a single state that are looked at together
-_LONG = 2_000  # lines of a function: twice as many take compilers more than twice as long
+_SHORT = 64  # turns of a loop that is spelled out, because looking up the places of a turn's numbers takes time
+_SHORT_WITH_FLAGS = 12  # the same for loops with flags, in which each turn branches: these compile slowly
+_SHORT_IF_RARE = 2  # the same for loops that hardly ever run, where compile time counts
+_AT_ONCE = 8  # flags of a single state that are tested together
+_LONG = 2_000  # lines of a function: compile time grows faster than its length
 
 
 class Steps(Calls):
-    """A program's steps; many become several functions, or *parts*."""
+    """The steps of a program. If there are many, they become several functions, called *parts*."""
 
     def __init__(
         self, renderer: Renderer, places: Mapping[Buffer, tuple[str, int]], within: Steps | None = None
     ) -> None:
-        """Args: the renderer, the places of buffers as `Calls` has them, and for a part the steps that it is of."""
+        """Args: the renderer, the places of buffers (see `Calls`), and for a part the steps that it belongs to."""
         super().__init__(renderer, places)
         self._rare = within is not None and within._rare
-        # Of flags, where they are listed: how many, and which, in 32 bits each.
+        # By flags, the buffer that lists them: their count, and their indices in 32 bits each.
         self._lists: dict[Buffer, Buffer] = within._lists if within else {}
-        self._given: dict[str, str] | None = None  # the parameters that kernels are, where they are
+        self._given: dict[str, str] | None = None  # by kernel, the parameter that it is passed as, if kernels are
 
     def run(self, steps: Sequence[Step], mask: str | None = None) -> None:
-        """Writes the steps; where there is a mask, only its lanes are changed."""
+        """Writes the steps. With a mask, only its lanes are changed."""
         groups: list[list[Step]] = []
-        left = 0
+        room = 0  # lines that the last group may still take
         for step in steps:
             lines = self._lines_of(step)
-            if not groups or lines > left:
+            if not groups or lines > room:
                 groups.append([])
-                left = _LONG
+                room = _LONG
             groups[-1].append(step)
-            left -= lines
+            room -= lines
         for group in groups:
             if len(groups) == 1:
                 self._write(group, mask)
             else:
-                self._part(mask, lambda part, own, group=group: part._write(group, own))
+                self._part(mask, lambda part, part_mask, group=group: part._write(group, part_mask))
 
     def _lines_of(self, step: Step) -> int:
-        """About how many lines a step takes."""
+        """The approximate number of lines of a step."""
         if isinstance(step, Repeat):
             return 30 + sum(map(self._lines_of, step.body))
         if isinstance(step, Listing):
@@ -65,7 +65,7 @@ class Steps(Calls):
         return 20 if self._rare else sum(4 * len(case.buffers) + 40 for case in step.cases)
 
     def _write(self, steps: Sequence[Step], mask: str | None) -> None:
-        """Writes the steps into this function; loops that are rare and long become parts all the same."""
+        """Writes the steps into this function, except for long loops inside rare repeats, which become parts."""
         for step in steps:
             if isinstance(step, Repeat):
                 self._repeat(step, mask)
@@ -74,26 +74,26 @@ class Steps(Calls):
             elif len(step.order) <= self._short(step):
                 self._spelled_out(step, mask)
             elif self._rare:
-                self._part(mask, lambda part, own, step=step: part._looked_up(step, own), kernels={})
+                self._part(mask, lambda part, part_mask, step=step: part._looked_up(step, part_mask), kernels={})
             else:
                 self._looked_up(step, mask)
 
     def _part(
         self, mask: str | None, write: Callable[[Steps, str | None], None], kernels: dict[str, str] | None = None
     ) -> None:
-        """Calls a part, which is written here.
+        """Writes a part, and a call of it.
 
         Args:
             mask: the lanes that are changed.
-            write: writes the part's body, given the part and what the mask is called there.
-            kernels: empty, if kernels are to be parameters of the part: loops that differ in tables and kernels alone
-                then share it. It is filled with the kernels' names and those of the parameters.
+            write: writes the part's body, given the part and the name of the mask there.
+            kernels: an empty dictionary, if kernels are to be parameters of the part, so that loops that differ only in
+                tables and kernels share it. It gets the kernels' names with those of the parameters.
         """
-        part, own = Steps(self.r, self.places, self), mask and "%mask"
+        part, part_mask = Steps(self.r, self.places, self), mask and "%mask"
         part._given = kernels
-        if own:
-            part._note_whether_full(own)
-        write(part, own)
+        if part_mask:
+            part._note_whether_full(part_mask)
+        write(part, part_mask)
         tables = self.name("tables")
         self.emit(f"{tables} = getelementptr i64, ptr %tables, i64 {len(self.tables)}")
         self.tables += part.tables
@@ -107,30 +107,30 @@ class Steps(Calls):
         return name if self._given is None else self._given.setdefault(name, f"%k{len(self._given)}")
 
     def _short(self, loop: Loop) -> int:
-        """How many turns a loop may have to be spelled out."""
+        """The largest number of turns for which a loop is spelled out."""
         if self._rare:
             return _SHORT_IF_RARE
         return _SHORT_WITH_FLAGS if any(case.flags for case in loop.cases) else _SHORT
 
     def _spelled_out(self, loop: Loop, mask: str | None) -> None:
-        known = {id(case): (self._constants_of(case), self._bases_of(case).tolist()) for case in loop.cases}
+        numbers = {id(case): (self._constants_of(case), self._bases_of(case).tolist()) for case in loop.cases}
         for (flags, element), turns in groupby(loop.turns(), lambda turn: self._flag(turn[0].among, turn[1])):
             with self._where(flags, element, mask) as mask_of_group:
                 for case, row in turns:
-                    x, (constants, bases) = self.name("call"), known[id(case)]
+                    x, (constants, bases) = self.name("call"), numbers[id(case)]
                     with self._where(*self._flag(case.where, row), mask_of_group) as mask_of_row:
                         first = str(row * case.constants.shape[1])
                         self._call_with(x, case, bases[row], constants, first, mask_of_row)
 
     def _looked_up(self, loop: Loop, mask: str | None) -> None:
-        """A loop whose turns are looked up in tables."""
+        """Writes a loop that looks its turns up in tables."""
         if loop.among is not None:
             self._among_listed(loop, mask)
         else:
             self._turns(loop, "0", self._table(len(loop.order)), self._tables_of_turns(loop), mask)
 
     def _list(self, step: Listing) -> None:
-        """Lists flags that hold in any lane, also in those that are done: they may count on the list later."""
+        """Lists the flags that hold in any lane, finished lanes included, as these may use the list later."""
         self._lists[step.flags] = step.listed
         x, listed, offset = self.name("listed"), self._start(step.listed), self._table(self.places[step.flags][1])
         self.emit(f"store i32 0, ptr {listed}")
@@ -144,7 +144,7 @@ class Steps(Calls):
 
     @contextmanager
     def _each_flag(self, flags: Buffer) -> Iterator[str]:
-        """A loop over all flags, of which several that are zero are passed by at once."""
+        """A loop over all flags, which skips several zero flags at once."""
         size, r = self._table(flags.size), self.r
         if flags.size < _AT_ONCE:
             with self.count("0", size) as i:
@@ -157,7 +157,7 @@ class Steps(Calls):
             self.emit(f"{x}end = add i64 {first}, {_AT_ONCE}")
             self.emit(f"{x}over = icmp sgt i64 {x}end, {size}")
             self.emit(f"{x}last = select i1 {x}over, i64 {size}, i64 {x}end")
-            self.emit(f"{x}b = sub i64 {x}last, {_AT_ONCE}")  # the last ones overlap with those before
+            self.emit(f"{x}b = sub i64 {x}last, {_AT_ONCE}")  # the last group overlaps with the one before
             self.emit(f"{x}p = getelementptr {r.vector}, ptr {start}, i64 {x}b")
             self.emit(f"{x}v = load {vector}, ptr {x}p, align {r.align}")
             self.emit(f"{x}m = fcmp une {vector} {x}v, zeroinitializer")
@@ -170,7 +170,7 @@ class Steps(Calls):
             self.block(after)
 
     def _among_listed(self, loop: Loop, mask: str | None) -> None:
-        """A loop over the flags that are listed, and for each over its turns."""
+        """Writes a loop over the listed flags, and for each of them over its turns."""
         assert loop.among is not None
         flags, elements, tables = loop.among.buffer, loop.among.elements, self._tables_of_turns(loop)
         sign = -1 if elements[0] > elements[-1] else 1  # -1 if they come backwards
@@ -193,7 +193,7 @@ class Steps(Calls):
                 self._turns(loop, f"{x}first", f"{x}last", tables, mask_of_group)
 
     def _turns(self, loop: Loop, first: str, last: str, tables: Sequence[tuple[str, ...]], mask: str | None) -> None:
-        """Runs the turns of a loop from first to last, exclusive."""
+        """Writes a loop over the turns from first to last, exclusive."""
         with self.count(first, last) as turn:
             if len(loop.cases) == 1:
                 self._call(loop.cases[0], tables[0], turn, mask)
@@ -214,13 +214,13 @@ class Steps(Calls):
             self.block(after)
 
     def _tables_of_turns(self, loop: Loop) -> list[tuple[str, ...]]:
-        """The tables of all cases of a loop, and, if there are several, which case each turn is, and its row."""
+        """The tables of all cases of a loop; and if there are several, a table with the case and row of each turn."""
         tables = [self._tables_of(case) for case in loop.cases]
         if len(tables) > 1:
             rows = np.empty(len(loop.order), np.int32)
             for i in range(len(loop.cases)):
-                own = np.flatnonzero(loop.order == i)
-                rows[own] = np.arange(len(own))
+                turns = np.flatnonzero(loop.order == i)
+                rows[turns] = np.arange(len(turns))
             tables.append((self._table(np.ascontiguousarray(np.stack([loop.order, rows], axis=1), dtype=np.int32)),))
         return tables
 
@@ -243,7 +243,9 @@ class Steps(Calls):
         self.block(body)
         self._note_whether_full(f"{active}n")
         outside, self._rare = self._rare, self._rare or step.rare
-        self.run(step.body, f"{active}n" if r.lanes > 1 else None)  # a single state needs no mask: it is here or not
+        self.run(
+            step.body, f"{active}n" if r.lanes > 1 else None
+        )  # a single state needs no mask, as it runs the round or does not
         self._rare = outside
         self.emit(f"br label %{latch}")
         self.block(latch)

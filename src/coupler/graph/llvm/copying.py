@@ -1,16 +1,16 @@
-"""Arrays of many states, copied between the caller's layout and registers, whose lanes are states."""
+"""Copies arrays of many states between the caller's layout and that of registers, whose lanes are states."""
 
 from __future__ import annotations
 
 from coupler.graph.llvm.blocks import Blocks
 from coupler.graph.llvm.render import Renderer
 
-IN_LANES = -(2**62)  # stands for the stride between elements of an array that is laid out as registers are
-LARGE = 1024  # numbers of a state: inputs and outputs of so many may be laid out as registers are, and are not copied
+IN_LANES = -(2**62)  # as the stride between elements: marks an array in the layout of registers
+LARGE = 1024  # numbers of a state, from which on inputs and outputs may be in the layout of registers, and not copied
 
 
 def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: int, place: str, state: str) -> str:
-    """Copies one array into lanes, unless it is laid out so; returns where the elements of states from one on are."""
+    """Copies one array into lanes, unless it has that layout; returns where the elements of the given states are."""
     emit, (a, in_lanes) = code.emit, _read_whether_in_lanes(code, number, state)
     ready, copy, done = map(code.new_label, ("ready", "copy", "done"))
     emit(f"br i1 {in_lanes}, label %{ready}, label %{copy}")
@@ -27,14 +27,14 @@ def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: in
 
 
 def written_to(code: Blocks, number: int, place: str, state: str) -> tuple[str, str]:
-    """Where the elements of states from one on are to be written, and whether that is where the caller wants them."""
+    """Where the elements of the given states are written, and whether that is the caller's array."""
     a, in_lanes = _read_whether_in_lanes(code, number, state)
     code.emit(f"{a} = select i1 {in_lanes}, ptr {a}.own, ptr {place}")
     return a, in_lanes
 
 
 def _read_whether_in_lanes(code: Blocks, number: int, state: str) -> tuple[str, str]:
-    """Reads an array from the list; returns what its names start with, and whether it is laid out as registers are."""
+    """Reads an array from the list; returns the stem of its names, and whether it has the layout of registers."""
     a = _read_array(code, number)
     code.emit(f"{a}.in_lanes = icmp eq i64 {a}.element, {IN_LANES}")
     code.emit(f"{a}.offset = mul i64 {state}, {a}.state")
@@ -70,7 +70,7 @@ def copy_array(renderer: Renderer, code: Blocks, number: int, size: int, place: 
 
 
 def _copy_squares(renderer: Renderer, code: Blocks, a: str, size: int, place: str, inwards: bool) -> str:
-    """Copies as many elements at a time as there are lanes, if those of a state lie side by side; returns how many."""
+    """Copies squares of as many elements as lanes, if elements of a state are contiguous; returns how many elements."""
     lanes, emit = renderer.lanes, code.emit
     whole = size - size % lanes
     if not whole:
@@ -103,12 +103,12 @@ def _copy_square(renderer: Renderer, code: Blocks, a: str, i: str, place: str, i
         (of, of_align), (to, to_align) = (to, to_align), (of, of_align)
     for k in range(n):
         emit(f"{x}.r0.{k} = load {vector}, ptr {x}.{of}{k}, align {of_align}")
-    if inwards:  # and those of the next states, to have them at hand
+    if inwards:  # prefetch those of the next states
         emit(f"{x}.far = mul i64 {n}, {a}.state")
         for k in range(n):
             code.prefetch(f"getelementptr i8, ptr {x}.outside{k}, i64 {x}.far")
     step, rows = 1, "r0"
-    while step < n:  # of each two rows, blocks of so many elements change places: upper right with lower left
+    while step < n:  # transpose: in each two rows, swap blocks of `step` elements, upper right with lower left
         for k in range(n):
             one = k & ~step
             first = [j if not j & step else n + j - step for j in range(n)]
@@ -122,7 +122,7 @@ def _copy_square(renderer: Renderer, code: Blocks, a: str, i: str, place: str, i
 
 
 def _read_array(code: Blocks, number: int) -> str:
-    """Reads address and strides of an array from the list; returns what their names start with."""
+    """Reads the address and strides of an array from the list; returns the stem of their names."""
     a = code.name("array")
     for j, (part, kind) in enumerate((("address", "ptr"), ("state", "i64"), ("element", "i64"))):
         code.emit(f"{a}.{part}.p = getelementptr i64, ptr %arrays, i64 {3 * number + j}")

@@ -1,9 +1,9 @@
-"""How machine code is entered from Python: builtin functions that read arrays themselves, for one state and for many.
+"""The entry from Python into machine code: builtin functions that read arrays themselves, for one state and for many.
 
 Both take the inputs and outputs of a program, in its order, as arrays of the right type, dimensions and sizes. They
-return FINITE or DONE once they have run, FINITE if all inputs and outputs are known to be finite; REFUSED, having done
-nothing, if an argument is something else. `self` is an int64 array that holds the addresses of the tables, the arena,
-the type ndarray and the dtype.
+return FINITE if all inputs and outputs are known to be finite, and DONE otherwise; or they do nothing and return
+REFUSED if an argument is something else. `self` is an int64 array with the addresses of the tables, the arena, the type
+ndarray and the dtype.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from coupler.graph.llvm.blocks import PREFETCH, Blocks, function
 from coupler.graph.llvm.copying import LARGE, copy_array, copy_unless_in_lanes, written_to
+from coupler.graph.llvm.finite import not_finite, note_not_finite
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program, Repeat
@@ -22,18 +23,17 @@ from coupler.graph.window import Buffer
 
 REFUSED, FINITE, DONE = 0, 1, 2
 
-# Where NumPy keeps what within an array object, in bytes from the object's start; `array_layout_is_known` makes sure.
+# The layout of NumPy's array object, in bytes from its start; `array_layout_is_known` checks it.
 _HEADER = object.__basicsize__
 _TYPE, _DATA, _DIMENSIONS, _SHAPE, _STRIDES, _DTYPE = (_HEADER + at for at in (-8, 0, 8, 16, 24, 40))
 
-_LONG = 50_000  # operations
+_LONG = 50_000  # operations, from which on the interpreter lock is released
 _STACK = 64 * 1024  # bytes of memory that a program may take on the stack
-_PIECE = 20_000  # operations of which it is worth taking the next states: some microseconds
-_CHECKED = 32  # numbers that are seen to be finite at a time, before Python sees them
+_PIECE = 20_000  # operations that a thread should run before it takes more states: some microseconds
 
 
 def array_layout_is_known() -> bool:
-    """Whether this interpreter and this NumPy lay out arrays as builtins read them."""
+    """Whether this interpreter and this NumPy have the array layout that the builtins read."""
     if ctypes.sizeof(ctypes.c_void_p) != 8:
         return False
     sample = np.empty((3, 5))[:, 1:4:2]
@@ -58,8 +58,8 @@ def one_state_entry(renderer: Renderer) -> str:
 
     A program that `fits_on_stack` needs no arena, and may run in several threads at once.
 
-    The interpreter lock is released meanwhile if the program is long. For a short one that would be worse than useless:
-    any other thread that runs Python takes the lock and keeps it for milliseconds.
+    The interpreter lock is released while a long program runs. For a short one that would do harm: another Python
+    thread would take the lock and keep it for milliseconds.
     """
     program = renderer.program
     code = Blocks()
@@ -69,7 +69,7 @@ def one_state_entry(renderer: Renderer) -> str:
     if release := _is_long(program):
         code.emit("%thread = call ptr @PyEval_SaveThread()")
     code.emit(_call_program(renderer, places, "%stack" if fits_on_stack(renderer) else "%arena"))
-    wrong = _not_finite(renderer, places, code)
+    wrong = not_finite(renderer, places, code)
     if release:
         code.emit("call void @PyEval_RestoreThread(ptr %thread)")
     code.emit(f"%answer = select i1 {wrong}, i64 {DONE}, i64 {FINITE}")
@@ -79,8 +79,8 @@ def one_state_entry(renderer: Renderer) -> str:
 def batch_entry(renderer: Renderer) -> str:
     """PyObject *batch(PyObject *self, PyObject **args, Py_ssize_t n): a METH_FASTCALL builtin for arrays of states.
 
-    One more argument, an int64 array, tells which state comes next. Several threads that are given the same arrays
-    share the states of a batch; whoever comes takes some. The interpreter lock is released meanwhile.
+    One more argument, an int64 array, has the number of the next state. Several threads that are given the same arrays
+    share the states of a batch: each takes the next few until none are left. The interpreter lock is released.
     """
     code = Blocks()
     arguments = len(renderer.program.inputs) + len(renderer.program.outputs)
@@ -101,12 +101,12 @@ def batch_entry(renderer: Renderer) -> str:
 
 
 def fits_on_stack(renderer: Renderer) -> bool:
-    """Whether a single state needs so little memory that it may lie on the stack."""
+    """Whether a single state needs so little scratch that it fits on the stack."""
     return renderer.program.scratch_size * renderer.dtype.itemsize <= _STACK
 
 
 def piece(program: Program, lanes: int) -> int:
-    """How many states of a batch a thread takes at a time: whole registers, enough to be worth the asking."""
+    """How many states of a batch a thread takes at a time: whole registers, and enough work to amortise the atomic."""
     return lanes * max(_PIECE // max(program.operations().total(), 1), 1)
 
 
@@ -123,7 +123,7 @@ def _builtin(name: str, renderer: Renderer, code: Blocks) -> str:
 
 
 def _read_arguments(renderer: Renderer, code: Blocks, dimensions: int) -> dict[Buffer, str]:
-    """Reads the context and the arguments, or goes to %refuse; returns where the data of each argument is."""
+    """Reads the context and the arguments, or jumps to %refuse; returns where the data of each argument is."""
     arguments = [*renderer.program.inputs, *renderer.program.outputs]
     code.emit(f"%context.p = getelementptr i8, ptr %self, i64 {_DATA}")
     code.emit("%context = load ptr, ptr %context.p")
@@ -137,12 +137,12 @@ def _read_arguments(renderer: Renderer, code: Blocks, dimensions: int) -> dict[B
 
 
 def _is_long(program: Program) -> bool:
-    """Whether a run takes longer than some tens of microseconds, or repeats and may take any time."""
+    """Whether a run takes longer than some tens of microseconds, or any time because it has repeats."""
     return any(isinstance(step, Repeat) for step in program.steps) or program.operations().total() > _LONG
 
 
 def _check_argument(code: Blocks, i: int, buffer: Buffer, itemsize: int, dimensions: int) -> None:
-    """Goes on to the next argument if this one is as it should be, else to %refuse."""
+    """Continues with the next argument if this one is valid, and else jumps to %refuse."""
     emit = code.emit
     code.block(f"check{i}")
     emit(f"%arg{i}.p = getelementptr ptr, ptr %args, i64 {i}")
@@ -159,7 +159,7 @@ def _check_argument(code: Blocks, i: int, buffer: Buffer, itemsize: int, dimensi
         if not target:
             code.block(f"{name}{i}")
 
-    # The type comes first: nothing else may be read from an object that is no array.
+    # The type is checked first, as nothing else may be read from an object that is not an array.
     array, last = f"%arg{i}", 8 * (dimensions - 1)
     go_on_if("array", f"ptr {field('type', 'ptr', array, _TYPE)}, %type")
     go_on_if("number", f"ptr {field('dtype', 'ptr', array, _DTYPE)}, %dtype")
@@ -178,10 +178,10 @@ def _check_argument(code: Blocks, i: int, buffer: Buffer, itemsize: int, dimensi
 
 
 def _states(renderer: Renderer) -> str:
-    """i64 states(context, arrays, count, next): takes some states at a time until none are left, a register at once.
+    """i64 states(context, arrays, count, next): takes a few states at a time until none are left.
 
-    `arrays` holds address, stride between states and stride between elements, in bytes, of each input and output. The
-    last register is filled up with copies of the last state.
+    `arrays` has the address, the stride between states and the stride between elements of each input and output, in
+    bytes. A register runs as many states as it has lanes; the last one is filled up with copies of the last state.
     """
     program = renderer.program
     code = Blocks()
@@ -216,7 +216,7 @@ def _states(renderer: Renderer) -> str:
             if renderer.lanes > 1 and buffer.size >= LARGE:
                 places[buffer], ready[buffer] = written_to(code, i, places[buffer], block)
         emit(_call_program(renderer, places, "%arena"))
-        _note_not_finite(renderer, places, code, wrong, list(ready.values()))
+        note_not_finite(renderer, places, code, wrong, list(ready.values()))
         for i, buffer in enumerate(program.outputs, len(program.inputs)):
             copy, copied = code.new_label("copy"), code.new_label("copied")
             if buffer in ready:
@@ -233,88 +233,6 @@ def _states(renderer: Renderer) -> str:
     return function("i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)", [*code.lines(), "ret i64 %answer"])
 
 
-def _note_not_finite(
-    renderer: Renderer, places: dict[Buffer, str], code: Blocks, wrong: str, in_lanes: Sequence[str]
-) -> None:
-    """Notes at a place whether numbers are not finite, or not known to be: those in lanes are left to the caller."""
-    emit, check, after = code.emit, code.new_label("check"), code.new_label("after")
-    if in_lanes:
-        emit(f"%known = load i1, ptr {wrong}")
-        emit(f"%unknown = or i1 %known, {in_lanes[0]}")
-        emit(f"store i1 %unknown, ptr {wrong}")
-        emit(f"br i1 %unknown, label %{after}, label %{check}")
-        code.block(check)
-    in_block = _not_finite(renderer, places, code)
-    emit(f"%before = load i1, ptr {wrong}")
-    emit(f"%sofar = or i1 %before, {in_block}")
-    emit(f"store i1 %sofar, ptr {wrong}")
-    if in_lanes:
-        emit(f"br label %{after}")
-        code.block(after)
-
-
-def _not_finite(renderer: Renderer, places: dict[Buffer, str], code: Blocks) -> str:
-    """Whether some input or output is not finite: their sum is not, and very seldom else.
-
-    Parameters were looked at when they were given.
-    """
-    v, emit = renderer.vector, code.emit
-    buffers = [b for b in (*renderer.program.inputs, *renderer.program.outputs) if b.name != PARAMETERS]
-    total, many_at_once = _Total(renderer, code, v), None
-    if renderer.lanes == 1 < renderer.register and any(b.size >= _CHECKED for b in buffers):
-        many_at_once = _Total(renderer, code, f"<{renderer.register} x {renderer.scalar}>")
-    for buffer in buffers:
-        many = buffer.size - buffer.size % _CHECKED
-        if many:
-            with code.count("0", str(many), step=_CHECKED) as i:
-                (many_at_once or total).add(places[buffer], i, _CHECKED)
-        total.add(places[buffer], str(many), buffer.size - many)
-    emit(f"%check.all = {total.text}")
-    found = "%check.all"
-    if many_at_once:
-        found, name = "%check.sum", f"@llvm.vector.reduce.fadd.v{renderer.register}{renderer.functions.suffix}"
-        emit(f"%check.wide = {many_at_once.text}")
-        emit(f"{found} = call {v} {name}({v} %check.all, {many_at_once.vector} %check.wide)")
-    emit(f"%check.zero = fsub {v} {found}, {found}")
-    emit(f"%check.nan = fcmp uno {v} %check.zero, {renderer.literal(0.0)}")
-    return renderer.any_lane("%check.nan", "%check.any", emit)
-
-
-class _Total:
-    """The sum of numbers of buffers, of which some are added at once.
-
-    Attributes:
-        vector: the type of those.
-        text: what loads the sum.
-    """
-
-    def __init__(self, renderer: Renderer, code: Blocks, vector: str) -> None:
-        self.vector, self._renderer, self._code, self._place = vector, renderer, code, code.allocate(vector)
-        self._zero = "zeroinitializer" if "<" in vector else "0.0"
-        self._at_once = renderer.register if vector != renderer.vector else 1
-        self.text = f"load {vector}, ptr {self._place}"
-        code.emit(f"store {vector} {self._zero}, ptr {self._place}")
-
-    def add(self, buffer: str, first: str, count: int) -> None:
-        """Adds so many numbers of a buffer, from the first on."""
-        v, emit = self.vector, self._code.emit
-        sums = [self._zero] * 4  # so that they need not wait for each other
-        for k in range(0, count, self._at_once):
-            x = self._code.name("seen")
-            emit(f"{x}.at = add i64 {first}, {k}")
-            emit(f"{x}.p = getelementptr {self._renderer.vector}, ptr {buffer}, i64 {x}.at")
-            emit(f"{x} = load {v}, ptr {x}.p, align {self._renderer.align}")
-            emit(f"{x}.sum = fadd {v} {sums[0]}, {x}")
-            sums = [*sums[1:], f"{x}.sum"]
-        x = self._code.name("summed")
-        emit(f"{x}.a = fadd {v} {sums[0]}, {sums[1]}")
-        emit(f"{x}.b = fadd {v} {sums[2]}, {sums[3]}")
-        emit(f"{x}.c = fadd {v} {x}.a, {x}.b")
-        emit(f"{x}.before = {self.text}")
-        emit(f"{x} = fadd {v} {x}.before, {x}.c")
-        emit(f"store {v} {x}, ptr {self._place}")
-
-
 def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:
     """Loads the addresses that the context holds, in order."""
     for i, name in enumerate(names):
@@ -325,7 +243,7 @@ def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:
 def _lay_out(
     renderer: Renderer, buffers: Sequence[Buffer], memory: str, emit: Callable[[str], None]
 ) -> dict[Buffer, str]:
-    """Where in the memory each of the buffers lies: behind the program's scratch, one after the other."""
+    """Lays out buffers in memory one after another, after the program's scratch; returns where they start."""
     offset, places = renderer.program.scratch_size, {}
     for i, buffer in enumerate(buffers):
         places[buffer] = f"%buffer{i}"

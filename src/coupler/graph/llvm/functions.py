@@ -1,7 +1,7 @@
-"""Single operations as LLVM IR; sine, cosine and their kind as functions of a whole register.
+"""Operations as LLVM IR; elementary functions such as sine become functions of a whole register.
 
-The elementary functions are traced from elementary.py and rendered like any kernel, so one state and many states run
-the same operations in the same order. Only an angle too large for the reduction there is sent to the C library.
+Elementary functions are traced from elementary.py and rendered like any kernel, so that one state and many states run
+the same operations in the same order. Only angles too large for the argument reduction there go to the C library.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Functions:
         self._declared[declaration] = None
 
     def emit(self, op: str, name: str, args: list[str], lines: list[str], called: set[str]) -> None:
-        """Appends the operation under that name; `called` collects the calls whose result another may share."""
+        """Appends the operation under that name; `called` collects calls whose result another operation may share."""
         r, v, m = self.r, self.r.vector, self.r.mask
         if op in _INSTRUCTION:
             lines.append(f"{name} = {_INSTRUCTION[op]} {v} {args[0]}, {args[1]}")
@@ -81,7 +81,7 @@ class Functions:
         elif op == "power_of_two":
             self._emit_power_of_two(name, args[0], lines)
         elif op in ("sin", "cos"):
-            # Both come from one call; whoever is second finds it made.
+            # Sine and cosine come from one call, which the first of them makes.
             pair = f"%sincos.{args[0].lstrip('%')}"
             if pair not in called:
                 called.add(pair)
@@ -100,7 +100,7 @@ class Functions:
         return f"call {v} {full}({', '.join(f'{v} {arg}' for arg in args)})"
 
     def _emit_lookup(self, name: str, x: str, table: str, lines: list[str]) -> None:
-        """A number of a table, given the place and the table's name; its last place comes first there."""
+        """Looks up a number, given the place and the table's name. The table starts with its last place."""
         r, v, m = self.r, self.r.vector, self.r.mask
         last, zero, places = f"{name}l", r.literal(0.0), "i32" if r.lanes == 1 else f"<{r.lanes} x i32>"
         lines.append(f"{name}s = load {r.scalar}, ptr {table}")
@@ -130,7 +130,7 @@ class Functions:
         lines.append(f"{name}s = lshr {wide} {name}b, {self._integer(self.exponent_shift)}")
         lines.append(f"{name}e = and {wide} {name}s, {self._integer(2 * self.exponent_bias + 1)}")
         lines.append(f"{name}d = sub {wide} {name}e, {self._integer(self.exponent_bias)}")
-        # Through 32 bits, for which every processor has a conversion.
+        # By way of 32 bits, which every processor can convert.
         number = f"{name}d"
         if wide != narrow:
             lines.append(f"{name}t = trunc {wide} {number} to {narrow}")
@@ -187,11 +187,11 @@ class Functions:
 
     def _define(self, name: str, result: str, parameters: list[str], lines: list[str]) -> None:
         signature = f"internal fastcc {result} {name}({', '.join(f'{self.r.vector} {p}' for p in parameters)})"
-        # Compiled once and called: inlined at each use, they would be most of the program.
+        # Not inlined, because they would make up most of the program.
         self._defined[name] = function(signature, lines, "noinline")
 
     def _large_angles(self, results: dict[str, str]) -> list[str]:
-        """Replaces each result by the C library's, in the lanes whose angle is beyond the reduction's limit."""
+        """Replaces each result by the C library's, in lanes whose angle is too large for the argument reduction."""
         r, v = self.r, self.r.vector
         lines = [f"%size = {self._intrinsic('fabs', ['%x'])}"]
         lines.append(f"%large = fcmp ugt {v} %size, {r.literal(self.precision.trig_limit)}")

@@ -22,10 +22,10 @@ from coupler.graph.llvm.target import Effort, Target, host
 # llvmlite has a lock around each call of LLVM, and compiled code may be disposed of at any time. Ours is taken first.
 if (inner := getattr(getattr(binding.ffi.lib, "_lock", None), "_lock", None)) is not None:
     held_at_fork(inner)
-_LOCK = held_at_fork(threading.RLock())  # LLVM's global context is one
+_LOCK = held_at_fork(threading.RLock())  # LLVM has one global context
 atexit.register(_LOCK.acquire)  # a daemon thread that compiles while LLVM is torn down would crash the process
 
-_LOADED: WeakValueDictionary[str, Code] = WeakValueDictionary()  # as long as somebody uses it
+_LOADED: WeakValueDictionary[str, Code] = WeakValueDictionary()  # while it is in use
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,14 +44,14 @@ class Code:
 
 
 def compile_text(text: str, entry: str, target: Target, effort: Effort = Effort.FULL, library: str = "") -> Code:
-    """The machine code of a module, from this process, the disk cache or the compiler, whichever has it first.
+    """The machine code of a module: from this process, from the disk cache, or compiled now.
 
     Args:
         text: the module as LLVM IR.
         entry: the name of the function in it that will be called.
         target: the processor to compile for.
         effort: how well to compile it.
-        library: another module that it calls functions of, if any; it is compiled with all effort.
+        library: another module whose functions it calls, if any; it is compiled with all effort.
     """
     key = _key(text, entry, target, effort, library)
     with _LOCK:
@@ -91,7 +91,7 @@ def _object_code(text: str, target: Target, effort: Effort) -> bytes:
 
 @memoise
 def _make_symbols_known() -> None:
-    """Tells LLVM where the few outside functions are, instead of having it look through the process."""
+    """Gives LLVM the addresses of the few external functions, so that it need not search the process."""
     for name in ("PyEval_SaveThread", "PyEval_RestoreThread", "PyLong_FromLong"):
         binding.add_symbol(name, _address_of(getattr(ctypes.pythonapi, name)))
     libm = ctypes.CDLL("ucrtbase" if sys.platform == "win32" else None)  # the interpreter is linked with it

@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import STATE_BY_STATE, Executable
-from coupler.graph.expr import uncollected
+from coupler.graph.interning import uncollected
 from coupler.graph.llvm.copying import LARGE
 from coupler.graph.llvm.entry import (
     FINITE,
@@ -31,10 +31,10 @@ from coupler.graph.program import Program
 from coupler.graph.window import Buffer
 from coupler.threads import together
 
-_LARGE = 7_500  # lines of a kernel, which take seconds to compile well: a single state is not worth that
+_LARGE = 7_500  # lines of a kernel, which would take seconds to compile with all effort: not worth it for one state
 _LONG = 40_000  # lines of a module, which take the better part of a second to compile with all effort
-_CALM = 0.05  # s for which a batch runs at once, and keeps Ctrl-C waiting
-_FIRST = 16  # pieces of a batch that run at once as long as it is not known how long they take
+_CALM = 0.05  # s that a part of a batch may run while Ctrl-C waits
+_FIRST = 16  # pieces in the first part of a batch, before its speed is known
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
 
 
@@ -89,8 +89,8 @@ class Native(Executable):
         plain = all(type(a) is np.ndarray and a.dtype == self.dtype and a.ndim == out.ndim for a in inputs)
         shapes = [(*out.shape[:-1], b.size) for b in (*self._inputs, *self._outputs)]
         if plain and [a.shape for a in arrays] == shapes and not any(np.may_share_memory(a, out) for a in inputs):
-            if out.ndim == 3 and (own := in_registers(out, self.lanes)) is not None:
-                arrays = [_flat_or_in_registers(a, self.lanes) for a in inputs] + [own]
+            if out.ndim == 3 and (in_place := in_registers(out, self.lanes)) is not None:
+                arrays = [_flat_or_in_registers(a, self.lanes) for a in inputs] + [in_place]
             if arrays[-1].ndim == 2 and (code := self._share(self._batch_entry(), len(arrays[-1]), tuple(arrays))):
                 return code == FINITE
         return super().fill(out, *inputs)
@@ -112,7 +112,7 @@ class Native(Executable):
         return super().__call__(*inputs), False
 
     def prepared(self, parameters: np.ndarray) -> np.ndarray:
-        """See `Executable.prepared`; what is to be given to a batch is laid out as registers are, too."""
+        """See `Executable.prepared`; for a batch, the result also has a copy in the layout of registers."""
         rows = super().prepared(parameters)
         in_lanes = rows.ndim == 2 and rows.size and rows.dtype == self.dtype and self.lanes > 1 and _ARRAYS_ARE_READABLE
         return InLanes.of(rows, self.lanes) if in_lanes else rows
@@ -122,7 +122,7 @@ class Native(Executable):
         return value if known else super()._input(buffer, value)
 
     def _share(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
-        """Runs a batch in as many threads as are worth it; one that takes long in parts."""
+        """Runs a batch in as many threads as pay off; a batch that takes long runs in parts."""
         if states > self._calm:
             return self._share_parts(entry, states, arrays)
         threads = min(self.threads, -(-states // self._piece))
@@ -130,9 +130,9 @@ class Native(Executable):
         return entry.run(*arguments) if threads < 2 else max(together(entry.run, arguments, threads))
 
     def _share_parts(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
-        """Runs a batch in parts that take some hundredths of a second each: Python answers Ctrl-C between them.
+        """Runs a batch in parts of some hundredths of a second each, so that Python can handle Ctrl-C between them.
 
-        How many states that are is known from the part before.
+        The size of a part follows from the speed of the part before.
         """
         arrays = tuple(map(for_machine_code, arrays))
         if any(type(array) is not np.ndarray or array.ndim != 2 or len(array) != states for array in arrays):
@@ -146,7 +146,7 @@ class Native(Executable):
         return answer
 
     def _states_in(self, states: float) -> int:
-        """So many states, rounded down to what a thread takes at a time."""
+        """A number of states, rounded down to multiples of what a thread takes at a time."""
         return max(int(states) // self._piece, 1) * self._piece
 
     def _run(self, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> None:
@@ -161,9 +161,8 @@ class Native(Executable):
                 for target, result in zip(outputs, plain[len(inputs) :], strict=True):
                     target[state] = result
         elif states:
-            arrays = tuple(
-                for_machine_code(a).view(self.dtype) for a in (*inputs, *outputs)
-            )  # equal types may be others
+            # A view, because machine code compares dtypes by address, and equal ones may be different objects.
+            arrays = tuple(for_machine_code(a).view(self.dtype) for a in (*inputs, *outputs))
             if not self._share(self._batch_entry(), states, arrays):
                 raise GraphError("machine code refuses arrays as this NumPy makes them")
 
@@ -197,8 +196,8 @@ class Native(Executable):
 
 def _flat_or_in_registers(array: np.ndarray, lanes: int) -> np.ndarray:
     """An input of (registers, lanes, n) as a batch."""
-    own = in_registers(array, lanes)
-    return array.reshape(-1, array.shape[2]) if own is None else own
+    in_place = in_registers(array, lanes)
+    return array.reshape(-1, array.shape[2]) if in_place is None else in_place
 
 
 def _effort(text: str) -> Effort:
@@ -209,9 +208,9 @@ _Bound = Callable[..., Any]  # machine code with the memory it works in
 
 
 class _Entry:
-    """A function in machine code. Each call under way has one of its own, bound to an arena of its own.
+    """A function in machine code, bound to memory that it works in.
 
-    One that needs no arena serves all.
+    Concurrent calls use separate bindings with separate arenas. A function that needs no arena has one binding for all.
     """
 
     def __init__(
@@ -247,7 +246,7 @@ class _Entry:
 
 
 def _short_way(entry: _Entry, inputs: int, size: int, dtype: np.dtype) -> Callable[..., np.ndarray | None]:
-    """`Native.one`, for a number of inputs; the usual one spelled out, because collecting arguments costs 100 ns."""
+    """`Native.one` for a number of inputs. Three are spelled out, because collecting arguments costs 100 ns."""
     run, empty = entry.run, np.empty
 
     def of_any(*arguments: Any) -> np.ndarray | None:
@@ -259,7 +258,7 @@ def _short_way(entry: _Entry, inputs: int, size: int, dtype: np.dtype) -> Callab
         return result if run(q, v, x, result) == FINITE else None
 
     way = of_three if inputs == 3 else of_any
-    way.__dict__["entry"] = entry  # the code and its tables live as long
+    way.__dict__["entry"] = entry  # keeps the code and its tables alive
     return way
 
 
@@ -271,9 +270,9 @@ _NEW_BUILTIN = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_ob
 
 
 def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
-    """A Python builtin whose self is the context, as entry.py says.
+    """A Python builtin whose self is the context; see entry.py.
 
-    CPython's PyMethodDef (name, function, flags, documentation) stands in the same array: it lives as long as self.
+    CPython's PyMethodDef (name, function, flags, documentation) is in the same array, so that it lives as long as self.
     """
     definition = (ctypes.addressof(_NAME), address, _METH_FASTCALL, 0)
     full = np.array([*context, id(np.ndarray), id(dtype), *definition], dtype=np.int64)
@@ -281,7 +280,7 @@ def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
 
 
 def _c_function(code: Code, context: np.ndarray) -> _Bound:
-    """The batch where builtins cannot read arrays: by a C function that is told where everything is."""
+    """The batch for an unknown array layout: a C function that gets addresses and strides."""
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p)(code.address)
 
     def batch(*arguments: np.ndarray) -> int:

@@ -1,8 +1,8 @@
 """Programs as LLVM IR, for one state or for as many states as a register has lanes.
 
-A buffer holds `size` vectors of `lanes` states each, lanes innermost. A kernel becomes a function of pointers; a
-program becomes a function of its buffers and of a list of tables, so the text depends on the shape of the program
-alone: not on the numbers in its tables, nor, beyond loops that are short and spelled out, on how many rows they have.
+A buffer holds `size` vectors of `lanes` states each, lanes innermost. A kernel becomes a function of pointers, and a
+program a function of its buffers and a list of tables. So the text depends on the shape of the program only: not on the
+numbers in its tables, nor on the numbers of rows, except for short loops, which are spelled out.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from coupler.graph.llvm.blocks import function
 from coupler.graph.llvm.calls import as_type
 from coupler.graph.llvm.control import Steps
 from coupler.graph.llvm.functions import Functions
-from coupler.graph.llvm.rows import KernelRows, RowFunctions
+from coupler.graph.llvm.kernel_rows import KernelRows
+from coupler.graph.llvm.rows import RowFunctions
 from coupler.graph.program import Program
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
 from coupler.graph.walk import topological
 
-_LONG, _BLOCK = 7_500, 500  # lines of a kernel from which on it is cut into blocks, and of a block
-_FAR = 50  # operations after which a number is loaded again: to keep it would cost a register, or a store and a load
+_LONG, _BLOCK = 7_500, 500  # lines of a kernel from which on it is cut into blocks, and lines of a block
+_FAR = 50  # operations after which a number is loaded again, as keeping it would cost a register or a spill
 
 
 class Renderer:
     """Renders one program for one number format and lane count.
 
     Attributes:
-        text: the module: elementary functions, kernels, parts of the program and the program as @program(inputs and
-            outputs..., scratch, tables), where all scratch lies in one piece: many pointers would be too many for the
-            registers.
+        text: the module: elementary functions, kernels, parts of the program, and the program as @program(inputs and
+            outputs..., scratch, tables). All scratch is one block, because registers do not suffice for many pointers.
         library: another module, with functions that the first one calls; empty if it calls none.
-        pointers: the names of those parameters, but for the tables.
-        tables: what the list of tables holds; see `Calls`.
-        largest: how many lines the longest kernel has.
-        fetched: the parameters that are fetched for the next states while these ones are computed.
+        pointers: the names of these parameters, without the tables.
+        tables: the contents of the list of tables; see `Calls`.
+        largest: the number of lines of the longest kernel.
+        fetched: the parameters that are prefetched for the next states while these states are computed.
     """
 
     def __init__(self, program: Program, dtype: np.dtype, lanes: int, fused: bool, register: int = 1) -> None:
@@ -49,7 +49,7 @@ class Renderer:
         self.scalar = "double" if dtype == np.float64 else "float"
         self.vector = self.scalar if lanes == 1 else f"<{lanes} x {self.scalar}>"
         self.mask = "i1" if lanes == 1 else f"<{lanes} x i1>"
-        self.align = lanes * dtype.itemsize if lanes > 1 else 1  # one state works in the caller's own arrays
+        self.align = lanes * dtype.itemsize if lanes > 1 else 1  # a single state is computed in the caller's arrays
         self.functions, self._rows = Functions(self), RowFunctions(self)
         self._kernels: dict[tuple[str, bool], str] = {}
         self._parts: dict[tuple[str, bool], str] = {}
@@ -69,7 +69,7 @@ class Renderer:
         self.tables = steps.tables
 
     def kernel(self, kernel: Kernel, masked: bool) -> str:
-        """The name of the kernel's function, which is rendered on first use."""
+        """The name of a kernel's function, which is rendered on first use."""
         key = (kernel.text, masked)
         if key not in self._kernels:
             self._kernels[key] = f"@k{len(self._kernels)}"
@@ -79,7 +79,7 @@ class Renderer:
         return self._kernels[key]
 
     def part(self, lines: Sequence[str], kernels: int, masked: bool) -> str:
-        """The name of a function with this body: of the program's pointers, tables, so many kernels, and a mask."""
+        """The name of a function with this body; pointers, tables, kernels and a mask are its parameters."""
         key = ("\n".join(lines), masked)
         if key not in self._parts:
             self._parts[key] = f"@part{len(self._parts)}"
@@ -137,7 +137,7 @@ class Renderer:
         parameters += ["ptr noalias %w"] if kernel.workspace else []
         parameters += [f"{self.mask} %mask"] if masked else []
         result = self.mask if kernel.is_condition else "void"
-        # A cache line: where short kernels happen to lie would make some percent otherwise.
+        # Aligned to a cache line, as else the speed of short kernels would vary by some percent with where they lie.
         signature = f"internal fastcc {result} {name}({', '.join(parameters)})"
         return function(signature, [f"; {kernel.name}", *_in_blocks(lines)], "align 64")
 
@@ -152,25 +152,29 @@ class Renderer:
         rows: KernelRows | None = None,
         moved: Mapping[int, Sequence[int]] | None = None,
     ) -> dict[Node, str]:
-        """Appends the operations that the outputs need; returns the text of each node's value.
+        """Appends the operations that the outputs depend on; returns the text of each node's value.
 
         Args:
             outputs: the graph.
-            leaf: appends what loads a symbol and returns its name, when it is first needed and again when it was not
-                needed for long.
+            leaf: appends the load of a symbol and returns its name. It is called when a symbol is first needed, and
+                again if it has not been used for long.
             lines: the text so far.
-            store: appends what stores an output, by its number and its name, as soon as that may be.
+            store: appends the store of an output, given its number and its value's name, as early as possible.
             overwritten: for each store the symbol that cannot be loaded any more after it.
-            tables: the names of those that nodes are looked up in.
-            rows: what runs operations on rows.
-            moved: the outputs that are stored by it, in the end.
+            tables: the names of lookup tables.
+            rows: runs operations on rows.
+            moved: the outputs that `rows` stores, at the end.
         """
         order = list(topological(outputs))
         due = _due(order, outputs, overwritten)
         value: dict[Node, str] = {}
         used: dict[Node, int] = {}
         called: set[str] = set()
-        waiting = {i for own in (moved or {}).values() for i in own}
+        waiting = {i for numbers in (moved or {}).values() for i in numbers}
+        parts: dict[Node, list[int]] = {}  # the numbers that are wanted of operations on rows
+        for node in order if rows is not None else ():
+            if node.op == "part":
+                parts.setdefault(node.args[0], []).append(node.value)  # type: ignore[arg-type]
 
         def text(node: Node, now: int, again: bool = True) -> str:
             if node.op in ("symbol", "part"):
@@ -193,7 +197,7 @@ class Renderer:
                 value[node] = self.literal(node.value)  # type: ignore[arg-type]
             elif node.op == "rows":
                 assert rows is not None
-                rows.emit(node, lambda arg, now=now: text(arg, now))
+                rows.emit(node, parts.get(node, ()), lambda arg, now=now: text(arg, now))
             elif node.op not in ("symbol", "part"):
                 again = node.op not in ("sin", "cos")  # which share a call, by the name of their argument
                 arguments = [text(arg, now, again) for arg in node.args]
@@ -217,7 +221,7 @@ class Renderer:
         return one if self.lanes == 1 else f"<{', '.join([f'{kind} {one}'] * self.lanes)}>"
 
     def any_lane(self, mask: str, name: str, emit: Callable[[str], None]) -> str:
-        """Whether the mask holds in any lane; written under that name if there are several."""
+        """The name of a truth value: whether the mask holds in any lane."""
         if self.lanes == 1:
             return mask
         emit(f"{name} = call i1 @llvm.vector.reduce.or.v{self.lanes}i1({self.mask} {mask})")
@@ -225,7 +229,7 @@ class Renderer:
 
 
 def _in_blocks(lines: list[str]) -> list[str]:
-    """A straight line, cut into blocks if it is very long: a block twice as long takes more than twice the time."""
+    """Straight-line code, cut into blocks if it is very long: compile time grows faster than the size of a block."""
     if len(lines) <= _LONG:
         return lines
     cut = []
@@ -235,7 +239,7 @@ def _in_blocks(lines: list[str]) -> list[str]:
 
 
 def _due(order: Sequence[Node], outputs: Sequence[Node], overwritten: Sequence[Node | None]) -> dict[int, list[int]]:
-    """Which outputs can be stored after which turn: they are known, and what they overwrite is not needed any more."""
+    """By turn, the outputs that can be stored after it: they are computed, and what they overwrite is not needed."""
     turn = {node: now for now, node in enumerate(order)}
     last = {arg: now for now, node in enumerate(order) for arg in node.args}
     due: dict[int, list[int]] = {}

@@ -6,23 +6,18 @@ Either way each number is computed alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.graph.expr import Node
-from coupler.graph.kernel import Kernel
 from coupler.graph.llvm.blocks import Blocks, function
 from coupler.graph.llvm.functions import Functions
-from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
+from coupler.graph.llvm.row_table import ALL, FIELDS, FROM_ZERO, SPREADS, SUMS
+from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT
 
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
-
-_FEW = 8  # numbers that are moved one by one
-_AT_ONCE = 4  # sums into the same row that are made in one go: it is loaded and stored once
-_FIELDS = 3 + 2 * _AT_ONCE  # of an operation in a table: which one, t, w, and s and f of each sum
 
 
 class RowFunctions:
@@ -91,17 +86,19 @@ class RowFunctions:
             self._defined.add(name)
             code = Blocks()
             with code.count("0", "%n") as i:
-                kind, t, w, *terms = _numbers(code, "%code", i, _FIELDS)
+                kind, t, w, s, f, n, d, e = _numbers(code, "%code", i, FIELDS)
                 after = code.new_label("after")
-                labels = {operation: code.new_label("case") for operation in range(_SUBTRACT_SEVERAL + 1)}
+                labels = {operation: code.new_label("case") for operation in ALL}
                 targets = " ".join(f"i64 {operation}, label %{label}" for operation, label in labels.items())
                 code.emit(f"switch i64 {kind}, label %{after} [{targets}]")
                 for operation, label in labels.items():
                     code.block(label)
-                    if operation in (_ADD_SEVERAL, _SUBTRACT_SEVERAL):
-                        self._several(code, operation, t, w, terms)
+                    if operation in (*SUMS.values(), FROM_ZERO):
+                        self._sum(code, operation, t, w, (s, d), (f, e), n)
+                    elif operation in SPREADS.values():
+                        self._spread_sums(code, operation, (t, d), w, s, (f, e), n)
                     else:
-                        self._operation(code, operation, t, terms[0], terms[1], w)
+                        self._operation(code, operation, t, s, f, w)
                     code.emit(f"br label %{after}")
                 code.block(after)
             self._define(name, ["ptr noalias %m", "ptr noalias readonly %code", "i64 %n"], code.lines())
@@ -138,22 +135,47 @@ class RowFunctions:
 
             self._columns(code, w, body)
 
-    def _several(self, code: Blocks, operation: int, t: str, w: str, terms: Sequence[str]) -> None:
-        """Sums into one row, one after the other."""
-        v, pairs = self.r.vector, list(zip(terms[::2], terms[1::2], strict=True))
-        factors = [self._load(code.emit, v, "%m", f, "0", code.name("f")) for _, f in pairs]
-        spread = [self._spread(code, factor) if self._wide > 1 else factor for factor in factors]
-        one = ADD if operation == _ADD_SEVERAL else SUBTRACT
+    def _sum(
+        self, code: Blocks, operation: int, t: str, w: str, sources: tuple[str, str], factors: tuple[str, str], n: str
+    ) -> None:
+        """Multiples of rows, added to one row after the other."""
+        one, v = SUBTRACT if operation == SUMS[SUBTRACT] else ADD, self.r.vector
 
         def body(emit: Callable[[str], None], kind: str, c: str) -> None:
-            total = self._load(emit, kind, "%m", t, c, code.name("o"))
-            for (s, _), factor, wide in zip(pairs, factors, spread, strict=True):
-                x = code.name("x")
-                value = self._load(emit, kind, "%m", s, c, f"{x}.v")
-                total = self._fused(emit, kind, one, wide if kind != v else factor, value, total, x)
-            self._store(emit, kind, "%m", t, c, total, code.name("s"))
+            x, zero = code.name("x"), "zeroinitializer" if "<" in kind else "0.0"
+            old = zero if operation == FROM_ZERO else self._load(emit, kind, "%m", t, c, f"{x}.o")
+            head, again, after, before = *map(code.new_label, ("head", "body", "after")), code.label
+            emit(f"br label %{head}")
+            code.block(head)
+            emit(f"{x}.i = phi i64 [0, %{before}], [{x}.in, %{again}]")
+            emit(f"{x}.t = phi {kind} [{old}, %{before}], [{x}.a, %{again}]")
+            for name, (first, _) in (("s", sources), ("f", factors)):
+                emit(f"{x}.{name} = phi i64 [{first}, %{before}], [{x}.{name}n, %{again}]")
+            for name, (_, step) in (("s", sources), ("f", factors)):
+                emit(f"{x}.{name}n = add i64 {x}.{name}, {step}")
+            emit(f"{x}.in = add i64 {x}.i, 1")
+            emit(f"{x}.go = icmp slt i64 {x}.i, {n}")
+            emit(f"br i1 {x}.go, label %{again}, label %{after}")
+            code.block(again)
+            value = self._load(emit, kind, "%m", f"{x}.s", c, f"{x}.v")
+            factor = self._load(emit, v, "%m", f"{x}.f", "0", f"{x}.k")
+            self._fused(emit, kind, one, factor if kind == v else self._spread(code, factor), value, f"{x}.t", x)
+            emit(f"br label %{head}")
+            code.block(after)
+            self._store(emit, kind, "%m", t, c, f"{x}.t", f"{x}.w")
 
         self._columns(code, w, body)
+
+    def _spread_sums(
+        self, code: Blocks, operation: int, targets: tuple[str, str], w: str, s: str, factors: tuple[str, str], n: str
+    ) -> None:
+        """Multiples of one row, added to several rows one after the other."""
+        with code.count("0", n) as i:
+            t, f = code.name("t"), code.name("f")
+            for name, (first, step) in ((t, targets), (f, factors)):
+                code.emit(f"{name}.d = mul i64 {i}, {step}")
+                code.emit(f"{name} = add i64 {first}, {name}.d")
+            self._operation(code, SUBTRACT if operation == SPREADS[SUBTRACT] else ADD, t, s, f, w)
 
     def _fused(
         self, emit: Callable[[str], None], kind: str, operation: int, factor: str, value: str, old: str, x: str
@@ -244,28 +266,6 @@ class RowFunctions:
         emit(f"store {kind} {value}, ptr {self._place(emit, memory, at, c, x)}, align {self.r.align}")
 
 
-_ADD_SEVERAL, _SUBTRACT_SEVERAL = DOT + 1, DOT + 2
-
-
-def _grouped(code: np.ndarray) -> np.ndarray:
-    """The table with sums into the same row, of rows that none of them changes, put together."""
-    result, i, rows = list[list[int]](), 0, code.tolist()
-    while i < len(rows):
-        kind, t, s, f, w = rows[i]
-        run = rows[i : i + _AT_ONCE]
-        changed = range(t, t + w)
-        alike = len(run) == _AT_ONCE and kind in (ADD, SUBTRACT)
-        alike = alike and all(other[:2] == [kind, t] and other[4] == w for other in run)
-        if alike and all(x[3] not in changed and (x[2] >= t + w or x[2] + w <= t) for x in run):
-            several = _ADD_SEVERAL if kind == ADD else _SUBTRACT_SEVERAL
-            result.append([several, t, w, *(place for x in run for place in (x[2], x[3]))])
-            i += _AT_ONCE
-        else:
-            result.append([kind, t, w, s, f, *[0] * (_FIELDS - 5)])
-            i += 1
-    return np.array(result)
-
-
 def _numbers(code: Blocks, table: str, row: str, count: int) -> list[str]:
     """The whole numbers of a row of a table."""
     x = code.name("row")
@@ -275,75 +275,3 @@ def _numbers(code: Blocks, table: str, row: str, count: int) -> list[str]:
         code.emit(f"{x}.i{i} = load i32, ptr {x}.p{i}")
         code.emit(f"{x}.{i} = sext i32 {x}.i{i} to i64")
     return [f"{x}.{i}" for i in range(count)]
-
-
-class KernelRows:
-    """The operations on rows of one kernel: where their memories are in its workspace %w, and how numbers get there."""
-
-    def __init__(self, functions: RowFunctions, kernel: Kernel, lines: list[str]) -> None:
-        self._functions, self._kernel, self._lines = functions, kernel, lines
-        self._area: dict[Node, int] = {}
-        self._size = 0
-
-    def place(self, part: Node) -> int:
-        """Where a number of a memory is in the workspace."""
-        assert isinstance(part.value, int)
-        return self._area[part.args[0]] + part.value
-
-    def load(self, part: Node, x: str) -> None:
-        r = self._functions.r
-        self._lines.append(f"{x}p = getelementptr {r.vector}, ptr %w, i64 {self.place(part)}")
-        self._lines.append(f"{x} = load {r.vector}, ptr {x}p, align {r.align}")
-
-    def emit(self, node: Node, text: Callable[[Node], str]) -> None:
-        """Fills the memory of a node, and runs its operations."""
-        r, code = self._functions.r, node.table
-        assert isinstance(code, RowCode)
-        area = self._area[node] = self._size
-        self._size += code.size
-        moves: dict[str, list[tuple[int, int]]] = {}
-        single: list[tuple[Node, int]] = []
-        for i, arg in enumerate(node.args):
-            if arg.op == "part":
-                moves.setdefault("%w", []).append((self.place(arg), area + i))
-            elif arg in self._kernel.loads:
-                at = self._kernel.loads[arg]
-                moves.setdefault(f"%p{at.pointer}", []).append((at.offset, area + i))
-            else:
-                single.append((arg, area + i))
-        for arg, place in single:
-            value, x = text(arg), f"%w{place}"
-            self._lines.append(f"{x}p = getelementptr {r.vector}, ptr %w, i64 {place}")
-            self._lines.append(f"store {r.vector} {value}, ptr {x}p, align {r.align}")
-        for source, pairs in moves.items():
-            self._move(source, "%w", pairs)
-        x = f"%area{area}"
-        self._lines.append(f"{x} = getelementptr {r.vector}, ptr %w, i64 {area}")
-        operations = _grouped(code.code)
-        table, run = self._functions.table(operations), self._functions.run()
-        self._lines.append(f"call fastcc void {run}(ptr {x}, ptr {table}, i64 {len(operations)})")
-
-    def stored(self, outputs: Sequence[Node]) -> dict[int, list[int]]:
-        """Which of the kernel's results are moved to where they belong all at once, by pointer."""
-        by_pointer: dict[int, list[int]] = {}
-        for i, (node, at) in enumerate(zip(outputs, self._kernel.stores, strict=False)):
-            if node.op == "part":
-                by_pointer.setdefault(at.pointer, []).append(i)
-        return {pointer: own for pointer, own in by_pointer.items() if len(own) > _FEW}
-
-    def store(self, outputs: Sequence[Node], moved: dict[int, list[int]], masked: bool) -> None:
-        """Moves those results."""
-        for pointer, own in moved.items():
-            pairs = [(self.place(outputs[i]), self._kernel.stores[i].offset) for i in own]
-            self._move("%w", f"%p{pointer}", pairs, masked)
-
-    def _move(self, source: str, target: str, pairs: Iterable[tuple[int, int]], masked: bool = False) -> None:
-        runs: list[list[int]] = []
-        for first, to in sorted(pairs, key=lambda pair: pair[1]):
-            if runs and runs[-1][0] + runs[-1][2] == first and runs[-1][1] + runs[-1][2] == to:
-                runs[-1][2] += 1
-            else:
-                runs.append([first, to, 1])
-        table, move = self._functions.table(np.array(runs)), self._functions.move(masked)
-        mask = f", {self._functions.r.mask} %mask" if masked else ""
-        self._lines.append(f"call fastcc void {move}(ptr {target}, ptr {source}, ptr {table}, i64 {len(runs)}{mask})")

@@ -1,4 +1,4 @@
-"""The processors that code is generated for: this machine's, or a standard level of x86-64 that this machine has."""
+"""The processor that code is generated for: this machine's, or a standard level of x86-64 that it supports."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from coupler.graph.errors import GraphError
 class Effort(Enum):
     """How well code is compiled; results are the same to the last bit.
 
-    The value is LLVM's level of code generation, and whether it leaves out passes that our code hardly gains from.
+    The value is LLVM's level of code generation, and whether passes that our code hardly gains from are left out.
     """
 
     FULL = (2, False)  # schedules and allocates registers well; the graph is optimised already
     SPARING = (2, True)  # two thirds of the time
-    QUICK = (0, False)  # a sixth of the time for functions of very many operations, which then take half as long again
+    QUICK = (0, False)  # a sixth of the time for very long functions, which then run 1.5 times as long
 
 
-_SPARED = {  # whether they are spared
+_SPARED = {  # LLVM options that turn these passes off, and the value that does
     "enable-misched": False,
     "disable-post-ra": True,
     "disable-lsr": True,
@@ -61,11 +61,11 @@ class Target:
     fused: bool
 
     def lanes(self, dtype: np.dtype) -> int:
-        """How many numbers of this type fill a register."""
+        """The number of lanes of a register for this type."""
         return self.register_bytes // dtype.itemsize
 
     def machine(self, effort: Effort = Effort.FULL) -> binding.TargetMachine:
-        """The code generator, to be used before the next one is made: LLVM's options are global."""
+        """A code generator. It must be used before another one is made, because LLVM's options are global."""
         _initialize()
         level, is_sparing = effort.value
         for option, spares in _SPARED.items():
@@ -79,7 +79,7 @@ class Target:
 def _initialize() -> None:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
-    # At level 0, a selector of instructions that knows few of ours and is slower than the usual one.
+    # FastISel, the instruction selector of level 0, lacks many of our instructions and is slower than the usual one.
     binding.set_option("coupler", "-fast-isel=0")
 
 

@@ -19,8 +19,8 @@ import numpy as np
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Taken, fresh
-from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, gears, pose
+from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, gears_of, pose
+from coupler.io.taken_names import TakenNames
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
@@ -37,7 +37,6 @@ _LEFT_OUT = {  # the others, for one and for several
     ),
     _BODY: ("adhesion actuator", "adhesion actuators"),
 }
-_WRAP_JOINT = 1  # MuJoCo's type of a joint in a tendon's sum
 _FIXED, _AFFINE = 0, 1  # gains
 _BIASES = (0, 1)  # none, and affine
 _DIRECT, _FILTERS, _MUSCLE = 0, (2, 3), 4  # dynamics: none, those that only delay, and muscles
@@ -49,32 +48,33 @@ class _LeftOut(Exception):
 
 def driven_tendons(model: Compiled) -> set[int]:
     """The tendons that actuators pull and that are sums of joints."""
-    return {int(i) for i in model.actuator_trnid[model.actuator_trntype == _TENDON, 0] if _is_sum(model, int(i))}
+    tendons = model.actuator_trnid[model.actuator_trntype == _TENDON, 0].tolist()
+    return {tendon for tendon in tendons if model.joint_sum(tendon) is not None}
 
 
 def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuilder) -> list[str]:
     """Adds the actuators; returns a description of what is left out of them."""
     names, left_out, scaled = model.names["actuator"], Counter[tuple[str, str]](), list[str]()
     acted, served = Counter[str](), set[str]()  # the joints, and those of which a sum of forces is not cut short
-    taken = Taken(name for name in names if name)
+    taken = TakenNames(name for name in names if name)
     for i, name in enumerate(names):
         try:
-            own = _gears(model, tree, i)
+            gears = _gears(model, tree, i)
         except _LeftOut as why:
             left_out[why.args[0], why.args[1]] += 1
             continue
-        law, told = _law(model, tree, i)
-        if told is not None:
-            left_out[told] += 1
+        law, lost = _law(model, tree, i)
+        if lost is not None:
+            left_out[lost] += 1
         gain = law.pop("gain")
         if scale := law.pop("scale", None):
             scaled.append(f"{name or i + 1!r} = {scale}")
-        own = {joint: np.asarray(gear) * gain if np.ndim(gear) else gear * gain for joint, gear in own.items()}
+        gears = {joint: np.asarray(gear) * gain if np.ndim(gear) else gear * gain for joint, gear in gears.items()}
         with files.root.blamed():
-            builder.actuator(name or fresh(next(iter(own)), taken), own, **law)
-        acted.update(own.keys())
+            builder.actuator(name or taken.numbered(next(iter(gears))), gears, **law)
+        acted.update(gears.keys())
         limits_itself = law.get("kind", "motor") != "motor" and np.isfinite(law.get("effort", np.inf)).any()
-        served |= {*own} if len(own) > 1 or limits_itself else set()
+        served |= {*gears} if len(gears) > 1 or limits_itself else set()
     limited = {tree.names.joints[j] for j in np.flatnonzero(model.jnt_actfrclimited)}
     if shared := sum(acted[joint] > 1 and joint in served for joint in limited):
         words = (
@@ -87,32 +87,26 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
     return [counted(count, *words) for words, count in left_out.items()]
 
 
-def _is_sum(model: Compiled, tendon: int) -> bool:
-    own = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
-    return bool((model.wrap_type[own] == _WRAP_JOINT).all())
-
-
 def _gears(model: Compiled, tree: Tree, i: int) -> dict[str, Any]:
     """By joint, how far an actuator moves by unit of the joint's position.
 
     Raises:
         _LeftOut: for transmissions that are no sums of joint positions.
     """
-    kind, target, gear = int(model.actuator_trntype[i]), int(model.actuator_trnid[i, 0]), gears(model)[i]
+    kind, target, gear = int(model.actuator_trntype[i]), int(model.actuator_trnid[i, 0]), gears_of(model)[i]
     fixed = {*tree.locked, *tree.hung}
     if model.actuator_ctrlnum[i] != 1:
         raise _LeftOut("actuator with several controls", "actuators with several controls")
-    if kind == _TENDON and _is_sum(model, target):
-        own: dict[str, Any] = {}
-        first = int(model.tendon_adr[target])
-        for k in range(first, first + int(model.tendon_num[target])):
-            joint, name = int(model.wrap_objid[k]), tree.names.joints[model.wrap_objid[k]]
+    if kind == _TENDON and (terms := model.joint_sum(target)) is not None:
+        ratios: dict[str, Any] = {}
+        for joint, factor in terms:
             if joint not in fixed:
-                own[name] = own.get(name, 0.0) + float(gear[0] * model.wrap_prm[k])
-        own = {name: value for name, value in own.items() if value}
-        if not own:
+                name = tree.names.joints[joint]
+                ratios[name] = ratios.get(name, 0.0) + float(gear[0] * factor)
+        ratios = {name: ratio for name, ratio in ratios.items() if ratio}
+        if not ratios:
             raise _LeftOut("actuator of fixed joints", "actuators of fixed joints")
-        return own
+        return ratios
     if kind == _SITE and model.actuator_trnid[i, 1] < 0 and (joint := _only_joint(model, tree, target)) is not None:
         return _nonzero({tree.names.joints[joint]: _site_gear(model, joint, target, gear)})
     if kind not in (_JOINT, _IN_PARENT):
@@ -140,8 +134,7 @@ def _only_joint(model: Compiled, tree: Tree, site: int) -> int | None:
     """The joint between a site's body and the ground, if there is exactly one."""
     joints, body = [], int(model.site_bodyid[site])
     while body:
-        first = int(model.body_jntadr[body])
-        joints += [j for j in range(first, first + int(model.body_jntnum[body])) if j not in tree.locked]
+        joints += [j for j in model.joints_of(body) if j not in tree.locked]
         body = int(model.body_parentid[body])
     return joints[0] if len(joints) == 1 and joints[0] not in tree.hung else None
 
@@ -164,13 +157,13 @@ def _site_gear(model: Compiled, joint: int, site: int, gear: np.ndarray) -> Any:
 
 def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str, str] | None]:
     """How an actuator is controlled, as `RobotBuilder.actuator` takes it, and the gain of a motor; and what is lost."""
-    dynamics, told = int(model.actuator_dyntype[i]), None
+    dynamics, lost = int(model.actuator_dyntype[i]), None
     adr = int(model.actuator_ctrladr[i])
     clamped = bool(model.actuator_ctrllimited[adr]) and not tree.off("CLAMPCTRL")
     control = _range(model.actuator_ctrlrange[adr] if clamped else np.array([-np.inf, np.inf]))
     effort = _range(model.actuator_forcerange[i] if model.actuator_forcelimited[i] else np.array([-np.inf, np.inf]))
     if dynamics in _FILTERS:
-        told = "delay of an actuator", "delays of actuators"
+        lost = "delay of an actuator", "delays of actuators"
     transmission = int(model.actuator_trntype[i])
     law = None
     if dynamics == _DIRECT or dynamics in _FILTERS:
@@ -179,12 +172,12 @@ def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str
     if dynamics == _MUSCLE:
         return {"gain": 1.0, "kind": "motor"}, ("muscle, which is a motor here", "muscles, which are motors here")
     if law is None or not effort[0] <= 0.0 <= effort[1] or (ball and law["kind"] == "position"):
-        told = "actuator's law: it is a motor here", "actuators' laws: they are motors here"
-        return {"gain": 1.0, "kind": "motor"}, told
+        lost = "actuator's law: it is a motor here", "actuators' laws: they are motors here"
+        return {"gain": 1.0, "kind": "motor"}, lost
     effort = np.sort(effort / law["gain"])
     if law["kind"] == "motor" and law["control"][0] <= 0.0 <= law["control"][1]:  # what is never asked for is a limit
         effort = np.clip(effort, *law["control"])
-    return law | {"effort": tuple(effort.tolist())}, told
+    return law | {"effort": tuple(effort.tolist())}, lost
 
 
 def _range(given: np.ndarray) -> np.ndarray:

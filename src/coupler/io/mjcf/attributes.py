@@ -34,10 +34,10 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
     """
     if not step.entries:
         return {}
-    own = {word: getattr(kind, word)[step.entries] for word in ("damping", "friction", "armature", "stiffness")}
+    passive = {word: getattr(kind, word)[step.entries] for word in ("damping", "friction", "armature", "stiffness")}
     if step.axis is None or kind.floats:
-        _check_alike(name, kind, own)
-    attributes = {word: values[0] for word, values in own.items() if values[0]}
+        _check_alike(name, kind, passive)
+    attributes = {word: values[0] for word, values in passive.items() if values[0]}
     if "friction" in attributes:
         attributes["frictionloss"] = attributes.pop("friction")
     if step.axis is None or kind.floats:
@@ -53,12 +53,12 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
     return attributes
 
 
-def _check_alike(name: str, kind: Joint, own: dict[str, np.ndarray]) -> None:
-    odd = [word for word, values in own.items() if np.ptp(values)]
+def _check_alike(name: str, kind: Joint, passive: dict[str, np.ndarray]) -> None:
+    odd = [word for word, values in passive.items() if np.ptp(values)]
     if kind.floats:
         odd += [word for word in ("friction", "armature", "stiffness") if np.any(getattr(kind, word))]
         odd += ["damping"] if np.ptp(kind.damping[:3]) or np.ptp(kind.damping[3:]) else []
-    elif np.any(own["stiffness"]) and not np.array_equal(kind.rest, kind.neutral()):
+    elif np.any(passive["stiffness"]) and not np.array_equal(kind.rest, kind.neutral()):
         odd.append("rest")
     if odd:
         raise ModelError(

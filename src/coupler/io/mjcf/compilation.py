@@ -15,6 +15,7 @@ from coupler.io.mjcf.files import Files
 from coupler.model import ModelError
 from coupler.model.wording import clipped, counted
 
+_WRAP_JOINT = 1  # MuJoCo's type of a joint that a tendon runs over
 _child = Child(Path(__file__).with_name("compiling.py"), SECONDS, MEMORY)
 
 
@@ -41,6 +42,18 @@ class Compiled:
         self.left_out = [f"{counted(lost, 'shape')} whose meshes are missing"] if lost else []
         self.left_out += [f"{counted(fields, 'shape')} whose <hfield> is missing"] if fields else []
         self.warnings = [" ".join(str(text).split()) for text in header["warnings"]]
+
+    def joints_of(self, body: int) -> range:
+        """The numbers of the joints between a body and its parent."""
+        first = int(self.body_jntadr[body])
+        return range(first, first + int(self.body_jntnum[body]))
+
+    def joint_sum(self, tendon: int) -> list[tuple[int, float]] | None:
+        """The joints whose positions a tendon adds up, with their factors; None if it runs over something else."""
+        path = slice(self.tendon_adr[tendon], self.tendon_adr[tendon] + self.tendon_num[tendon])
+        if (self.wrap_type[path] != _WRAP_JOINT).any():
+            return None
+        return list(zip(self.wrap_objid[path].tolist(), self.wrap_prm[path].tolist(), strict=True))
 
     def __getattr__(self, name: str) -> Any:
         try:
@@ -100,5 +113,6 @@ def _refused(files: Files, why: str) -> ModelError:
     message = re.sub(r"^(XML )?(Error: )+", "", " ".join(why.split()))
     at = _AT.search(message)
     where = files.blamed_element(at["tag"] or "", at["name"] or "", int(at["line"] or 0)) if at else files.root
-    text = message if where is files.root or not at else message[: at.start()].rstrip()
-    return where.error(f"MuJoCo rejects it: {clipped(text, 1000, quote=False)}")
+    if at and (where is not files.root or not any(at.groups())):  # it is named before the message, or has no name
+        message = message[: at.start()].rstrip()
+    return where.error(f"MuJoCo rejects it: {clipped(message, 1000, quote=False)}")

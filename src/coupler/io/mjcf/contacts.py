@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
-from coupler.io.mjcf.names import Names
+from coupler.io.mjcf.names import PartNames
 from coupler.io.writing import put
 from coupler.io.xml import Element
 from coupler.model import ContactPair, Robot, RobotBuilder, Shape
@@ -51,11 +51,11 @@ def geom_friction(shape: Shape, resists_turning: bool) -> dict[str, Any]:
     return {"friction": (slide, shape.torsion or 0.0, shape.rolling or 0.0), "condim": _condim(shape)}
 
 
-def _condim(own: Shape | ContactPair) -> str:
-    return str(_ROLLING if own.rolling is not None else _SPINNING if own.torsion is not None else _SLIDING)
+def _condim(law: Shape | ContactPair) -> str:
+    return str(_ROLLING if law.rolling is not None else _SPINNING if law.torsion is not None else _SLIDING)
 
 
-def add_pairs(model: Compiled, names: Names, shapes: Sequence[str | None], builder: RobotBuilder) -> list[str]:
+def add_pairs(model: Compiled, names: PartNames, shapes: Sequence[str | None], builder: RobotBuilder) -> list[str]:
     """Adds what touches by name, or does not; returns a description of what is left out of contacts.
 
     Args:
@@ -81,15 +81,12 @@ def add_pairs(model: Compiled, names: Names, shapes: Sequence[str | None], build
             torsion=spin if condim >= _SPINNING else None,
             rolling=roll if condim >= _ROLLING else None,
         )
-    told = {
-        "contact pair of a shape that is left out": lost,
-        "contact pair with different friction along its two tangents, of which the first is used": bent,
+    counts = {
+        "of shapes that are left out": lost,
+        "with different friction along their two tangents, of which the first is used": bent,
     }
-    return [counted(count, *_plural(what)) for what, count in told.items() if count] + _lost_friction(model)
-
-
-def _plural(what: str) -> tuple[str, str]:
-    return what, what.replace("contact pair", "contact pairs", 1)
+    texts = [f"{counted(count, 'contact pair')} {which}" for which, count in counts.items() if count]
+    return texts + _lost_friction(model)
 
 
 def _lost_friction(model: Compiled) -> list[str]:
@@ -98,8 +95,8 @@ def _lost_friction(model: Compiled) -> list[str]:
     condim, friction = model.geom_condim[touches], model.geom_friction[touches]
     texts = []
     for number, (dim, what) in enumerate(_FRICTIONS.items()):
-        own, hidden = friction[condim >= dim, number], friction[condim < dim, number]
-        lost = int(np.count_nonzero(hidden > own.min())) if own.size else 0
+        used, hidden = friction[condim >= dim, number], friction[condim < dim, number]
+        lost = int(np.count_nonzero(hidden > used.min())) if used.size else 0
         if lost:
             geoms = counted(lost, "geom")
             texts.append(f"{what} of {geoms} with a condim below {dim} where others have {dim} or more")
@@ -116,13 +113,13 @@ def write_pairs(robot: Robot, root: ET.Element, body_names: Mapping[str, str], g
         geoms: names of the shapes that are written, by which those pairs go.
     """
     contact, lost = put(root, "contact"), 0
-    for own in robot.contact_pairs:
-        if own.first not in geoms or own.second not in geoms:
+    for pair in robot.contact_pairs:
+        if pair.first not in geoms or pair.second not in geoms:
             lost += 1
             continue
-        spin, roll = own.torsion or 0.0, own.rolling or 0.0
-        friction = (own.friction, own.friction, spin, roll, roll)
-        put(contact, "pair", geom1=own.first, geom2=own.second, condim=_condim(own), friction=friction)
+        spin, roll = pair.torsion or 0.0, pair.rolling or 0.0
+        friction = (pair.friction, pair.friction, spin, roll, roll)
+        put(contact, "pair", geom1=pair.first, geom2=pair.second, condim=_condim(pair), friction=friction)
     for bodies in robot.exclusions:
         one, other = ("world" if body == GROUND else body_names.get(body, body) for body in bodies)
         put(contact, "exclude", body1=one, body2=other)
@@ -132,7 +129,7 @@ def write_pairs(robot: Robot, root: ET.Element, body_names: Mapping[str, str], g
 def contact_points(root: Element) -> set[str]:
     """The names of sites that are contact points."""
     tuples = [element for element in root.walk() if element.tag == "tuple" and element.get("name") == _TUPLE]
-    return {element.get("objname") or "" for own in tuples for element in own.all("element")}
+    return {element.get("objname") or "" for named in tuples for element in named.all("element")}
 
 
 def write_contact_points(robot: Robot, root: ET.Element) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import EQUALITIES, Names
+from coupler.io.mjcf.names import EQUALITIES, PartNames
 from coupler.io.mjcf.tree import FREE, pose
 from coupler.mechanisms import linear, polynomial
 from coupler.model import Fixed, RobotBuilder, Spherical
@@ -21,7 +21,6 @@ from coupler.spatial import Transform
 
 _CONNECT, _WELD, _JOINT, _TENDON = range(4)  # MuJoCo's types of equalities that can be kept exactly
 _SITE = 6  # MuJoCo's type of an object
-_WRAP_JOINT = 1  # and of a joint that a tendon runs over
 _SAME = 1e-9  # m or rad: two equalities may hold a joint at positions that differ by less, since files round
 _REAL = 1e-9  # imaginary parts below this are rounding errors of the roots of a polynomial
 
@@ -46,7 +45,7 @@ class Equalities:
             the two.
     """
 
-    def __init__(self, model: Compiled, files: Files, names: Names, off: bool, floating: bool) -> None:
+    def __init__(self, model: Compiled, files: Files, names: PartNames, off: bool, floating: bool) -> None:
         self._model, self._files, self._names, self._floating = model, files, names, floating
         self.left_out: list[str] = []
         self._equalities = [] if off else [i for i in range(model.neq) if model.eq_active0[i]]
@@ -131,12 +130,12 @@ class Equalities:
         constant, slope, *others = model.eq_data[i, :5]
         ends = [(int(model.eq_obj1id[i]), 1.0), (int(model.eq_obj2id[i]), -slope)]
         for tendon, scale in ends if ends[1][0] >= 0 else ends[:1]:
-            own = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
-            if (model.wrap_type[own] != _WRAP_JOINT).any():
+            terms = model.joint_sum(tendon)
+            if terms is None:
                 return None
-            for joint, factor in zip(model.wrap_objid[own].tolist(), model.wrap_prm[own], strict=True):
-                factors[joint] = factors.get(joint, 0.0) + scale * float(factor)
-                total += scale * float(factor) * model.qpos0[model.jnt_qposadr[joint]]
+            for joint, factor in terms:
+                factors[joint] = factors.get(joint, 0.0) + scale * factor
+                total += scale * factor * model.qpos0[model.jnt_qposadr[joint]]
         moving = {joint: factor for joint, factor in factors.items() if factor}
         if any(others) or len(moving) < 2 or self.locked.keys() & moving.keys():
             return None
@@ -196,8 +195,7 @@ class Equalities:
         """The first of the bodies to which this one is rigidly attached."""
         model = self._model
         while body:
-            first = int(model.body_jntadr[body])
-            joints = range(first, first + model.body_jntnum[body])
+            joints = model.joints_of(body)
             floating = self._floating and not joints and model.body_parentid[body] == 0
             if floating or any(j not in self.locked and j not in self.hung for j in joints):
                 return body

@@ -76,9 +76,9 @@ class Files:
 
     def _follow(self, root: Element, above: tuple[Path, ...]) -> None:
         """Adds the elements of a model: those that it includes, in place, and those of models that it attaches."""
-        folder, own = root.file.parent, real_path(root.file)
+        folder, file = root.file.parent, real_path(root.file)
         self._folders.append(folder)
-        elements = list(self._expanded(root, folder, {own}))
+        elements = list(self._expanded(root, folder, {file}))
         self.elements += elements
         directories = self._directories(elements)
         for element in elements:
@@ -86,11 +86,11 @@ class Files:
                 if attribute.startswith("file") and element.tag != "include":
                     path = self._asset(element, _plain(text.strip()), root, directories)
                     if element.tag == "model":
-                        if path in (*above, own):
+                        if path in (*above, file):
                             raise element.error(f"the model attaches itself by way of {text!r}")
                         with element.blamed():
                             attached = parse_file(path)
-                        self._follow(attached, (*above, own))
+                        self._follow(attached, (*above, file))
 
     def _expanded(self, root: Element, folder: Path, seen: set[Path]) -> Iterator[Element]:
         """The elements of a file, and those of what it includes."""
@@ -122,14 +122,14 @@ class Files:
 
     def _asset(self, element: Element, text: str, root: Element, directories: Mapping[str, str]) -> Path:
         """The path of an asset, wherever MuJoCo may look for it."""
-        folder, own = root.file.parent, PurePosixPath(text).name if self._strip else text
+        folder, name = root.file.parent, PurePosixPath(text).name if self._strip else text
         if element.tag == "model":
             return self._allow(element, folder / text)
-        path = folder / directories["texturedir" if element.tag == "texture" else "meshdir"] / own
+        path = folder / directories["texturedir" if element.tag == "texture" else "meshdir"] / name
         if element.file != root.file and not os.path.exists(path):
-            path = element.file.parent / own
+            path = element.file.parent / name
         if element.tag not in ("mesh", "texture", "hfield"):
-            self._allow(element, folder / own)
+            self._allow(element, folder / name)
         return self._allow(element, path)
 
     def _allow(self, element: Element, path: Path) -> Path:

@@ -2,35 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import count
 
 from coupler.io.mjcf.compilation import Compiled
+from coupler.io.taken_names import TakenNames
 from coupler.model.tree import GROUND
 
 EQUALITIES = ("connect", "weld", "joint", "tendon", "flex", "flexvert", "flexstrain", "distance")  # MuJoCo's types
 
 
-class Taken(set[str]):
-    """Names that are taken, and for each how far numbers behind it have come, so that thousands are soon found."""
-
-    def __init__(self, names: Iterable[str] = ()) -> None:
-        super().__init__(names)
-        self.numbers: dict[str, int] = {}
-
-
-def fresh(name: str, taken: Taken) -> str:
-    """A name that is not taken: the given one, with a number behind it if necessary. From then on it is taken."""
-    unique, count = name, taken.numbers.get(name, 1)
-    while unique in taken:
-        count += 1
-        unique = f"{name}_{count}"
-    taken.numbers[name] = count
-    taken.add(unique)
-    return unique
-
-
-class Names:
+class PartNames:
     """Names of a model's bodies, joints, sites and equalities: those of the file, wherever they are free.
 
     Attributes:
@@ -41,7 +22,7 @@ class Names:
     """
 
     def __init__(self, model: Compiled) -> None:
-        self.taken_frames, self.taken_joints, self.renamed = Taken({GROUND}), Taken(), dict[str, str]()
+        self.taken_frames, self.taken_joints, self.renamed = TakenNames([GROUND]), TakenNames(), dict[str, str]()
         bodies = [model.names["body"][i] for i in range(1, model.nbody)]
         sites = [model.names["site"][i] for i in range(model.nsite)]
         joints = [model.names["jnt"][i] for i in range(model.njnt)]
@@ -52,23 +33,24 @@ class Names:
             self._kept("equality", equalities, self.taken_joints),
         )
         # Names of the file come before any that are made up.
-        self.bodies = [GROUND, *(n or fresh(f"body_{i}", self.taken_frames) for i, n in enumerate(bodies, 1))]
+        self.bodies = [GROUND, *(n or self.taken_frames.numbered(f"body_{i}") for i, n in enumerate(bodies, 1))]
         on = [self.bodies[i] if i else "world" for i in model.site_bodyid]
-        self.sites = [n or fresh(f"{on[i]}_site", self.taken_frames) for i, n in enumerate(sites)]
+        self.sites = [n or self.taken_frames.numbered(f"{on[i]}_site") for i, n in enumerate(sites)]
         on = [self.bodies[i] for i in model.jnt_bodyid]
-        self.joints = [n or fresh(f"{on[i]}_joint", self.taken_joints) for i, n in enumerate(joints)]
+        self.joints = [n or self.taken_joints.numbered(f"{on[i]}_joint") for i, n in enumerate(joints)]
         kinds = [EQUALITIES[kind].replace("joint", "coupling") for kind in model.eq_type]
         seen = {kind: count(1) for kind in kinds}
         numbered = [f"{kind}_{next(seen[kind])}" for kind in kinds]
-        self.equalities = [n or fresh(numbered[i], self.taken_joints) for i, n in enumerate(equalities)]
+        self.equalities = [n or self.taken_joints.numbered(numbered[i]) for i, n in enumerate(equalities)]
 
-    def _kept(self, what: str, names: list[str], taken: Taken) -> list[str]:
+    def _kept(self, what: str, names: list[str], taken: TakenNames) -> list[str]:
         """Names of the file; one that is taken gets a suffix."""
         kept = []
         for name in names:
-            unique = fresh(f"{name}_{what}", taken) if name in taken else name
+            unique = taken.numbered(f"{name}_{what}") if name in taken else name
             if unique != name:
                 self.renamed[f"{what} {name!r}"] = unique
             kept.append(unique)
-            taken.update({unique} - {""})
+            if unique:
+                taken.add(unique)
         return kept

@@ -6,7 +6,6 @@ robot is built from the numbers of the compiled model. Equalities are exact here
 
 from __future__ import annotations
 
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,16 +15,14 @@ from coupler.io.mjcf.compilation import Compiled, compile_model
 from coupler.io.mjcf.contacts import add_pairs, contact_points
 from coupler.io.mjcf.equalities import Equalities
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names
+from coupler.io.mjcf.names import PartNames
 from coupler.io.mjcf.shapes import add_shapes
 from coupler.io.mjcf.tendons import add_tendons
 from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints
 from coupler.io.reading import Options
 from coupler.io.xml import Element
 from coupler.model import RobotBuilder
-from coupler.model.wording import clipped, counted
-
-_LISTED = 8  # names that are changed, at most
+from coupler.model.wording import clipped, counted, some
 
 
 def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]:
@@ -47,8 +44,8 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     for text in model.warnings:
         builder.warn(f"MuJoCo warns: {text}")
     if model.sensors:
-        builder.remark(f"{counted(model.sensors, 'sensor')} not read; sites are frames")
-    names = Names(model)
+        builder.remark(f"{counted(model.sensors, 'sensor')} left out; sites are kept as frames")
+    names = PartNames(model)
     equalities = Equalities(model, files, names, off("EQUALITY"), options.floating)
     tree = Tree(model, files, names, builder, equalities.locked, equalities.hung, off)
     tree.add(options.floating, contact_points(root))
@@ -66,10 +63,8 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
         ((what, name),) = names.renamed.items()
         builder.warn(f"{what} is renamed {name!r}, since the name is taken")
     elif names.renamed:
-        first = islice(names.renamed.items(), _LISTED)
-        told = ", ".join(f"{clipped(what, quote=False)} to {clipped(name)}" for what, name in first)
-        more = f" and {len(names.renamed) - _LISTED} more" if len(names.renamed) > _LISTED else ""
-        builder.warn(f"{len(names.renamed)} parts are renamed, since their names are taken: {told}{more}")
+        changes = some([f"{clipped(what, quote=False)} to {clipped(name)}" for what, name in names.renamed.items()])
+        builder.warn(f"{len(names.renamed)} parts are renamed, since their names are taken: {changes}")
     return builder, left_out
 
 

@@ -7,8 +7,9 @@ import numpy as np
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.contacts import frictions_of_geoms
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, Taken, fresh
+from coupler.io.mjcf.names import PartNames
 from coupler.io.mjcf.tree import pose
+from coupler.io.taken_names import TakenNames
 from coupler.model import (
     Box,
     Capsule,
@@ -33,11 +34,11 @@ _HIDDEN = 3  # MuJoCo's viewer hides this group and those above it
 
 
 def add_shapes(
-    model: Compiled, files: Files, names: Names, builder: RobotBuilder, touch: bool
+    model: Compiled, files: Files, names: PartNames, builder: RobotBuilder, touch: bool
 ) -> tuple[list[str | None], list[str]]:
     """Adds the shapes of bodies; returns the name of each, None if it is left out, and a description of those."""
     geom_names = [model.names["geom"][i] for i in range(model.ngeom)]
-    taken, frictions, shapes = Taken(geom_names), frictions_of_geoms(model), list[str | None]()
+    taken, frictions, shapes = TakenNames(geom_names), frictions_of_geoms(model), list[str | None]()
     for i, name in enumerate(geom_names):
         body, at = names.bodies[model.geom_bodyid[i]], pose(model.geom_pos[i], model.geom_quat[i])
         if model.geom_type[i] == _MESH:
@@ -50,7 +51,7 @@ def add_shapes(
             shapes.append(None)
             continue
         colour = _colour(model, i)
-        shapes.append(name or fresh(f"{body}_geom", taken))
+        shapes.append(name or taken.numbered(f"{body}_geom"))
         with files.where("geom", name).blamed():
             builder.shape(
                 body,
@@ -114,7 +115,7 @@ def _mesh(model: Compiled, i: int, at: Transform) -> tuple[Geometry | None, Tran
 
 def _colour(model: Compiled, i: int) -> np.ndarray | None:
     """The colour of a geom or of its material; None if neither has one."""
-    own, material = model.geom_rgba[i], model.geom_matid[i]
-    if not np.allclose(own, _GREY):
-        return np.clip(own, 0.0, 1.0)
+    colour, material = model.geom_rgba[i], model.geom_matid[i]
+    if not np.allclose(colour, _GREY):
+        return np.clip(colour, 0.0, 1.0)
     return np.clip(model.mat_rgba[material], 0.0, 1.0) if material >= 0 else None

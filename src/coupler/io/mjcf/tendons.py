@@ -6,8 +6,9 @@ import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, Taken, fresh
+from coupler.io.mjcf.names import PartNames
 from coupler.io.mjcf.tree import Off
+from coupler.io.taken_names import TakenNames
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
@@ -15,7 +16,7 @@ _WRAP_SITE = 3  # MuJoCo's type of a site that a tendon runs over
 
 
 def add_tendons(
-    model: Compiled, files: Files, names: Names, builder: RobotBuilder, off: Off, sums: frozenset[int]
+    model: Compiled, files: Files, names: PartNames, builder: RobotBuilder, off: Off, sums: frozenset[int]
 ) -> list[str]:
     """Adds the tendons that are springs between two points; returns a description of those that are left out.
 
@@ -23,15 +24,15 @@ def add_tendons(
     silently unless they pull by themselves.
     """
     names_given, other, partly = [model.names["tendon"][i] for i in range(model.ntendon)], 0, 0
-    taken = Taken(names_given)
+    taken = TakenNames(names_given)
     for i, name in enumerate(names_given):
-        own = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
-        sites = model.wrap_objid[own]
+        path = slice(model.tendon_adr[i], model.tendon_adr[i] + model.tendon_num[i])
+        sites = model.wrap_objid[path]
         stiffness = 0.0 if off("SPRING") else float(model.tendon_stiffness[i])
         damping = 0.0 if off("DAMPER") else float(model.tendon_damping[i])
         shortest, longest = model.tendon_lengthspring[i]
         nonlinear = [model.tendon_stiffnesspoly[i], model.tendon_dampingpoly[i], model.tendon_springyield[i]]
-        straight = len(sites) == 2 and (model.wrap_type[own] == _WRAP_SITE).all()
+        straight = len(sites) == 2 and (model.wrap_type[path] == _WRAP_SITE).all()
         other_effects = model.tendon_limited[i] or model.tendon_frictionloss[i] or model.tendon_armature[i]
         if i in sums and not (stiffness or damping or other_effects):
             continue
@@ -50,7 +51,7 @@ def add_tendons(
             continue
         ends, free = model.site_pos[sites], float(shortest) if stiffness else 0.0
         with files.where("spatial", name).blamed():
-            name = name or fresh(f"tendon_{i + 1}", taken)
+            name = name or taken.numbered(f"tendon_{i + 1}")
             builder.spring(name, first, second, *ends, stiffness=stiffness, free_length=free, damping=damping)
     left_out = [f"{counted(other, 'tendon')} other than a spring between two sites"] if other else []
     return left_out + ([f"limit, friction or armature of {counted(partly, 'such spring')}"] if partly else [])

@@ -12,8 +12,9 @@ from coupler.io.limits import KEYFRAMES
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.names import Names, Taken, fresh
+from coupler.io.mjcf.names import PartNames
 from coupler.io.reading import add_body
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.origins import NOISE
 from coupler.model import (
     Continuous,
@@ -49,12 +50,10 @@ def _clean(values: np.ndarray) -> np.ndarray:
 def at_joints(model: Compiled) -> np.ndarray:
     """Which actuators drive a joint directly."""
     kind, second = model.actuator_trntype, model.actuator_trnid[:, 1]
-    return (kind <= 1) | (
-        (kind == 6) & (second < 0)
-    )  # in the frame of the child or the parent, or a ball joint as a whole
+    return (kind <= 1) | ((kind == 6) & (second < 0))  # along axes of the child or the parent, or all of a ball joint
 
 
-def gears(model: Compiled) -> np.ndarray:
+def gears_of(model: Compiled) -> np.ndarray:
     """The gear of each actuator, 6 numbers; an actuator with several outputs has the same for each."""
     return model.actuator_gear[model.actuator_outadr]
 
@@ -75,7 +74,7 @@ class Tree:
 
     model: Compiled
     files: Files
-    names: Names
+    names: PartNames
     builder: RobotBuilder
     locked: Mapping[int, float]
     hung: Mapping[int, tuple[str, Transform, Transform]]
@@ -113,7 +112,7 @@ class Tree:
     def _actuators(self) -> None:
         """Finds driven joints, and the inertia and damping that motors add to them: gear² times their own."""
         model = self.model
-        direct, ratio = np.flatnonzero(at_joints(model)), gears(model)[:, 0]
+        direct, ratio = np.flatnonzero(at_joints(model)), gears_of(model)[:, 0]
         self._driven = set(model.actuator_trnid[direct, 0].tolist())
         self._armature, self._damping = model.dof_armature.copy(), model.dof_damping.copy()
         for i in direct:
@@ -141,16 +140,15 @@ class Tree:
         """Connects a body to its parent by a chain of all its joints."""
         model, names, b = self.model, self.names, self.builder
         parent, body = names.bodies[model.body_parentid[i]], names.bodies[i]
-        at, own = pose(model.body_pos[i], model.body_quat[i]), range(model.body_jntnum[i])
-        if not own and floating and parent == GROUND:
+        at, joints = pose(model.body_pos[i], model.body_quat[i]), model.joints_of(i)
+        if not joints and floating and parent == GROUND:
             start = np.concatenate([model.body_pos[i], model.body_quat[i]])
-            b.joint(fresh("floating_base", names.taken_joints), Free(), parent, body, start=start)
-        elif not own:
-            b.joint(fresh(f"{body}_weld", names.taken_joints), Fixed(), parent, body, at)
-        for count in own:
-            j = model.body_jntadr[i] + count
+            b.joint(names.taken_joints.numbered("floating_base"), Free(), parent, body, start=start)
+        elif not joints:
+            b.joint(names.taken_joints.numbered(f"{body}_weld"), Fixed(), parent, body, at)
+        for j in joints:
             name = names.joints[j]
-            child = body if count == own[-1] else fresh(f"{name}_carrier", names.taken_frames)
+            child = body if j == joints[-1] else names.taken_frames.numbered(f"{name}_carrier")
             if child != body:
                 b.body(child)
             if j in self.hung:
@@ -208,9 +206,9 @@ class Tree:
             body = names.bodies[model.site_bodyid[i]]
             if body == GROUND:
                 if not ground:  # frames need a body
-                    ground = fresh("world", names.taken_frames)
+                    ground = names.taken_frames.numbered("world")
                     self.builder.body(ground)
-                    self.builder.joint(fresh(f"{ground}_weld", names.taken_joints), Fixed(), GROUND, ground)
+                    self.builder.joint(names.taken_joints.numbered(f"{ground}_weld"), Fixed(), GROUND, ground)
                 body = ground
             if model.names["site"][i] in contact_points:
                 self.builder.contact(name, body, model.site_pos[i])
@@ -223,7 +221,7 @@ def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> None:
     names = model.names["key"]
     if len(names) > KEYFRAMES:
         raise tree.files.root.error(f"it has {len(names)} keyframes; a file may have {KEYFRAMES}")
-    taken, fixed = Taken(names), {*tree.locked, *tree.hung}
+    taken, fixed = TakenNames(names), {*tree.locked, *tree.hung}
     for i, name in enumerate(names):
         positions, velocities = dict[str, Any](), dict[str, Any]()
         for j in (j for j in range(model.njnt) if j not in fixed):
@@ -235,7 +233,7 @@ def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> None:
             positions[tree.names.joints[j]] = p if nq > 1 else p[0]
             velocities[tree.names.joints[j]] = w if nv > 1 else w[0]
         moving = any(np.any(w) for w in velocities.values())
-        builder.keyframe(name or fresh(f"key_{i + 1}", taken), positions, velocities if moving else None)
+        builder.keyframe(name or taken.numbered(f"key_{i + 1}"), positions, velocities if moving else None)
     controlled = int(sum(bool(model.key_ctrl[i].any() or model.key_act[i].any()) for i in range(model.nkey)))
     if controlled:
-        builder.remark(f"ctrl and act of {counted(controlled, 'keyframe')} not read; keyframes are states")
+        builder.remark(f"ctrl and act of {counted(controlled, 'keyframe')} left out: a keyframe is a state")

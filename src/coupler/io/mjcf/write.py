@@ -9,29 +9,28 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from coupler.grouping import grouped
 from coupler.io.couplings import relations_of
-from coupler.io.mjcf.attributes import figures, form, inertial, place
-from coupler.io.mjcf.contacts import geom_friction, write_contact_points, write_pairs
+from coupler.io.mjcf.attributes import figures, inertial, place
+from coupler.io.mjcf.contacts import write_contact_points, write_pairs
 from coupler.io.mjcf.inertias import at_zero, outwards, real_inertias
 from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_actuators import add_actuators
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
+from coupler.io.mjcf.write_shapes import GeomWriter
 from coupler.io.precision import PRECISION
-from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put
-from coupler.model import HeightField, Hull, Mesh, ModelError, ModelWarning, Plane, Robot, Shape
+from coupler.io.taken_names import TakenNames
+from coupler.io.writing import check_kinds, document, put
+from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
 
 _DEEPEST = 480  # nested bodies; MuJoCo's reader gives up at 500 nested elements
-_MESHES = (".stl", ".obj", ".msh")  # mesh files that MuJoCo reads
 
 
 def mjcf_text(robot: Robot, folder: Path) -> str:
@@ -46,22 +45,21 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
     Raises:
         ModelError: for a coupling, loop or joint that MJCF cannot express or MuJoCo rejects.
     """
-    check_names(robot)
     check_kinds("MJCF", robot, JOINTS)
     writer = _Writer(robot, folder)
     root = writer.mujoco()
-    told = []
+    remarks = []
     if writer.left_out:
-        told.append("not in MJCF: " + ", ".join(counted(count, *words) for words, count in writer.left_out.items()))
+        remarks.append("not in MJCF: " + ", ".join(counted(count, *words) for words, count in writer.left_out.items()))
     if writer.changed:
-        told.append(
+        remarks.append(
             "MuJoCo accepts no principal moments of which the largest exceeds the sum of the other two, as those of "
             f"{'; '.join(writer.changed)}, kg m²; .urdf keeps them"
         )
     for name, other in writer.body_names.items():
-        told.append(f"body {name!r} is {other!r} in MJCF, which reserves its name")
-    if told:
-        warnings.warn(f"robot {robot.name!r}: {'; '.join(told)}", ModelWarning, stacklevel=4)
+        remarks.append(f"body {name!r} is {other!r} in MJCF, which reserves its name")
+    if remarks:
+        warnings.warn(f"robot {robot.name!r}: {'; '.join(remarks)}", ModelWarning, stacklevel=4)
     return document(root)
 
 
@@ -75,19 +73,15 @@ class _Writer:
         left_out: counts of what is not written, by a phrase for one and a phrase for several.
         changed: descriptions of inertias that MuJoCo rejects, and of what is written instead.
         body_names: names that bodies have in MuJoCo, where they are others.
-        geoms: names of the shapes that are written.
     """
 
     def __init__(self, robot: Robot, folder: Path) -> None:
         self.robot, self.folder = robot, folder
         self.changed: list[str] = []
         self.inertias, self.relations = real_inertias(robot, self.changed), relations_of(robot)
-        self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
-        self.frame_names = Names([GROUND, "world", *robot.bodies, *robot.frame_names])
-        self.shape_names = Names(shape.name for shape in robot.shapes)
-        self.resists_turning = any(shape.torsion is not None or shape.rolling is not None for shape in robot.shapes)
+        self.joint_names = TakenNames(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
+        self.frame_names = TakenNames([GROUND, "world", *robot.bodies, *robot.frame_names])
         self.element: dict[str, ET.Element] = {}
-        self.geoms: set[str] = set()
         self.steps: list[tuple[TreeJoint, Step, str]] = []
         self.position: dict[str, str] = {}
         self.left_out: dict[tuple[str, str], int] = {}
@@ -104,7 +98,8 @@ class _Writer:
         tendons, motors, keys = put(root, "tendon"), put(root, "actuator"), put(root, "keyframe")
         self.element[GROUND] = world
         self.add_bodies()
-        self.add_shapes(assets)
+        geoms = GeomWriter(robot, self.folder, self.element, self.leave)
+        geoms.write(assets)
         self.add_screws(equalities)
         add_loops(robot, equalities, self.element, self.joint_names, self.frame_names)
         add_couplings(self.relations, equalities, tendons, self.position, self.joint_names)
@@ -116,7 +111,7 @@ class _Writer:
         if robot.precision:
             put(put(root, "custom"), "numeric", name=PRECISION, data=robot.precision)
         write_contact_points(robot, root)
-        self.leave("contact pair", "contact pairs", write_pairs(robot, root, self.body_names, self.geoms))
+        self.leave("contact pair", "contact pairs", write_pairs(robot, root, self.body_names, geoms.names))
         for empty in [child for child in root if not len(child) and child.tag not in ("compiler", "option")]:
             root.remove(empty)
         return root
@@ -226,73 +221,12 @@ class _Writer:
         for joint, step, name in self.steps:
             if not step.entries:
                 turn, pitch = self.position[joint.name], joint.kind.pitch  # type: ignore[attr-defined]
-                own = self.joint_names.new(f"{joint.name}_pitch")
-                put(equalities, "joint", name=own, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
+                equality = self.joint_names.new(f"{joint.name}_pitch")
+                put(equalities, "joint", name=equality, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
 
     def stands(self, joint: TreeJoint) -> bool:
         """Whether a body floats in the world, where MuJoCo lets it start in any place."""
         return joint.kind.floats and joint.parent == GROUND and joint.meets is None
-
-    # Shapes
-
-    def add_shapes(self, assets: ET.Element) -> None:
-        meshes, names = dict[tuple[str, str], str](), Names()
-        for shape in self.robot.shapes:
-            mesh = shape.geometry if isinstance(shape.geometry, Mesh) else None
-            if mesh is not None and not (Path(mesh.path).is_file() and Path(mesh.path).suffix.lower() in _MESHES):
-                self.leave("mesh without a file that MuJoCo reads", "meshes without files that MuJoCo reads")
-                continue
-            if isinstance(shape.geometry, Plane) and not self.is_fixed(shape.body):
-                self.leave("plane on a body that moves", "planes on bodies that move")
-                continue
-            if isinstance(shape.geometry, Hull | HeightField):
-                looks, shape = self.add_asset(assets, shape, shape.geometry, names)
-            elif mesh is None:
-                looks = form(shape.geometry)
-            else:
-                key = mesh_path(mesh.path, self.folder), str(np.asarray(mesh.scale).tolist())
-                if key not in meshes:
-                    meshes[key] = names.new(Path(mesh.path).stem)
-                    scale = None if np.array_equal(mesh.scale, np.ones(3)) else mesh.scale
-                    put(assets, "mesh", name=meshes[key], file=key[0], scale=scale, inertia="shell")
-                looks = {"type": "mesh", "mesh": meshes[key]}
-            self.add_geom(shape, looks)
-
-    def add_asset(
-        self, assets: ET.Element, shape: Shape, own: Hull | HeightField, names: Names
-    ) -> tuple[dict[str, Any], Shape]:
-        """A form of numbers alone, which MJCF has among its assets, and the shape where MJCF has it."""
-        name = names.new(shape.name or shape.body)
-        if isinstance(own, Hull):
-            put(assets, "mesh", name=name, vertex=own.vertices.ravel(), inertia="shell")
-            return {"type": "mesh", "mesh": name}, shape
-        low, high = float(own.heights.min()), float(own.heights.max())
-        rise = max(high - low, 1e-9)  # MuJoCo stretches elevations from 0 to 1, and wants some
-        rows = (own.heights.T[::-1] - low) / rise  # its rows go along y, and the first is the furthest
-        size = (*(own.size / 2.0), rise, max(1.0, float(own.size.max())))
-        n, m = own.heights.shape
-        put(assets, "hfield", name=name, nrow=str(m), ncol=str(n), size=size, elevation=rows.ravel())
-        return {"type": "hfield", "hfield": name}, replace(shape, at=Transform.translation((0, 0, low)) @ shape.at)
-
-    def add_geom(self, shape: Shape, looks: dict[str, Any]) -> None:
-        name = None
-        if shape.name:  # the first of several shapes keeps the name
-            taken = any(geom.get("name") == shape.name for geom in self.element[GROUND].iter("geom"))
-            name = self.shape_names.new(shape.name) if taken else shape.name
-            self.geoms.add(shape.name)
-        bits = {"contype": shape.group, "conaffinity": shape.meets}
-        bits = {word: None if value == 1 else str(value) for word, value in bits.items()}
-        looks = (
-            looks
-            | geom_friction(shape, self.resists_turning)
-            | {"rgba": shape.colour, "group": None if shape.visible else "3"}
-        )
-        looks["priority"] = str(shape.priority) if shape.priority else None
-        put(self.element[shape.body], "geom", name=name, **looks, **bits, **place(shape.at))
-
-    def is_fixed(self, body: str) -> bool:
-        """Whether a body is fixed to the ground."""
-        return self.robot.tree.place[body][0] == 0
 
     # What is not written
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.actuators import own_limits
+from coupler.io.actuators import limits_beyond_joints
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.joints import Step
-from coupler.io.writing import Names, put
+from coupler.io.taken_names import TakenNames
+from coupler.io.writing import put
 from coupler.model import Actuator, Robot
 from coupler.model.tree import GROUND, TreeJoint
 
@@ -23,7 +24,7 @@ def add_actuators(
     actuators: ET.Element,
     tendons: ET.Element,
     steps: Steps,
-    names: Names,
+    names: TakenNames,
     site_at: Callable[[TreeJoint, str], str],
 ) -> Iterator[tuple[str, str]]:
     """Writes all actuators; gives phrases for one and for several of what MJCF cannot express.
@@ -37,7 +38,7 @@ def add_actuators(
     """
     floating = {joint.name: joint for joint in robot.joints if joint.kind.floats}
     for actuator in robot.actuators:
-        limits = own_limits(robot, actuator)
+        limits = limits_beyond_joints(robot, actuator)
         if limits["speed"] is not None:
             yield "speed limit of an actuator", "speed limits of actuators"
         terms = list(_terms(actuator, steps))

@@ -11,7 +11,8 @@ import numpy as np
 from coupler.io.couplings import Relations, Row, locks_of
 from coupler.io.mjcf.attributes import place
 from coupler.io.mjcf.joints import EQUALITIES, Step
-from coupler.io.writing import Names, put
+from coupler.io.taken_names import TakenNames
+from coupler.io.writing import put
 from coupler.model import LoopJoint, ModelError, PointElement, Revolute, Robot
 from coupler.model.tree import TreeJoint
 from coupler.rotation import quaternion_from_matrix
@@ -22,7 +23,7 @@ Elements = Mapping[str, ET.Element]  # elements of bodies, by name
 _COEFFICIENTS = 5  # of MuJoCo's polynomials
 
 
-def add_loops(robot: Robot, equalities: ET.Element, bodies: Elements, names: Names, places: Names) -> None:
+def add_loops(robot: Robot, equalities: ET.Element, bodies: Elements, names: TakenNames, places: TakenNames) -> None:
     """Loops as equalities of two sites each.
 
     A revolute joint holds two points of its axis; one of the six rows is redundant.
@@ -50,7 +51,7 @@ def _add_equality(
     name: str,
     loop: LoopJoint,
     bodies: Elements,
-    places: Names,
+    places: TakenNames,
     shift: Transform | None = None,
 ) -> None:
     sites = []
@@ -63,7 +64,7 @@ def _add_equality(
     put(equalities, tag, name=name, site1=sites[0], site2=sites[1])
 
 
-def _site(body: ET.Element, places: Names, name: str, number: int, **at: Any) -> str:
+def _site(body: ET.Element, places: TakenNames, name: str, number: int, **at: Any) -> str:
     """The name of a site at a place of a body: one that is there, as in a file that is read and saved, or a new one."""
     site = put(body, "site", **at)
     for other in body.findall("site"):
@@ -75,7 +76,7 @@ def _site(body: ET.Element, places: Names, name: str, number: int, **at: Any) ->
 
 
 def add_couplings(
-    relations: Relations, equalities: ET.Element, tendons: ET.Element, position: Mapping[str, str], names: Names
+    relations: Relations, equalities: ET.Element, tendons: ET.Element, position: Mapping[str, str], names: TakenNames
 ) -> None:
     """Couplings as equalities of two joints each, or of a tendon whose length is a sum of joint positions.
 
@@ -106,7 +107,7 @@ def _polynomial(name: str, row: Row) -> np.ndarray:
     return np.pad(coefficients[:_COEFFICIENTS], (0, max(0, _COEFFICIENTS - len(coefficients))))
 
 
-def add_springs(robot: Robot, tendons: ET.Element, bodies: Elements, places: Names) -> None:
+def add_springs(robot: Robot, tendons: ET.Element, bodies: Elements, places: TakenNames) -> None:
     """Springs and dampers as tendons over two sites."""
     for spring in robot.elements:
         length = _springlength(spring)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.reading import add_body, warn_of_inertias
+from coupler.io.reading import add_body, ground_renamed, warn_of_inertias
 from coupler.io.sdf.elements import MOMENTS, NAMESPACE, cleaned, number_of, pose_of, truth_of
 from coupler.io.sdf.library import Library
 from coupler.io.sdf.placing import Placing
@@ -42,7 +42,7 @@ class Bodies:
         name = link.robot_name
         if name == GROUND:
             name = f"{GROUND}_link"
-            self._builder.warn(f"the link {GROUND!r} is renamed {name!r}, since {GROUND!r} is what does not move here")
+            self._builder.warn(ground_renamed(name))
         if name in self.places:
             raise link.element.error(f"there is a link {clipped(name)} already")
         self.names[link], self.places[name] = name, link
@@ -129,8 +129,8 @@ class Bodies:
             figures[point] = np.zeros(3) if origin is None else origin.numbers("xyz", 3)
         return figures | {"name": scope.prefix + element.require("name")}
 
-    def tell(self) -> None:
-        """Warns of what shapes and links have that robots have not."""
+    def warn(self) -> None:
+        """Warns of properties of shapes and links that robots do not have."""
         if self._weightless:
             self._builder.warn(f"gravity is not switched off for {listed(self._weightless)}: it acts on all bodies")
         for resolve in self._library.resolvers():

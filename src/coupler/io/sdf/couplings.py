@@ -12,6 +12,7 @@ from coupler.io.gearboxes import Passed, gearbox
 from coupler.io.sdf.elements import NAMESPACE, number_of
 from coupler.io.sdf.joints import Motion
 from coupler.io.sdf.scopes import Scope
+from coupler.io.taken_names import TakenNames
 from coupler.io.xml import Element
 from coupler.mechanisms import linear
 from coupler.model import ModelError, RobotBuilder
@@ -52,7 +53,7 @@ class Couplings:
 
     def __post_init__(self) -> None:
         self._joints = {joint.name: joint for joint in self.tree.values()}
-        self._taken = {*self._joints}
+        self._taken = TakenNames(self._joints)
 
     # Axes that mimic others
 
@@ -68,8 +69,8 @@ class Couplings:
         offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
         offset += _posed(follower) - multiplier * _posed(leader)
         function = linear([[1.0], [multiplier]], [0.0, offset])
-        own = mimic.get(f"{NAMESPACE}:name") or f"{name}_mimic"
-        self._couple(own, ([leader.name, follower.name], function, [leader.name]), mimic)
+        coupling = mimic.get(f"{NAMESPACE}:name") or f"{name}_mimic"
+        self._couple(coupling, ([leader.name, follower.name], function, [leader.name]), mimic)
 
     def general(self, element: Element, scope: Scope) -> None:
         """A coupling of several joints, or by a polynomial."""
@@ -125,9 +126,7 @@ class Couplings:
 
     def _couple(self, name: str, dependence: Dependence, element: Element) -> None:
         joints, function, independent = dependence
-        while name in self._taken:
-            name += "_"
-        self._taken.add(name)
+        name = self._taken.new(name)
         self.dependent |= {joint for joint in joints if joint not in independent and independent}
         try:
             self.builder.couple(name, joints, function, independent)

@@ -50,7 +50,7 @@ def word_of(element: Element, tag: str) -> str:
     return "" if child is None else child.word()
 
 
-def own_name(element: Element) -> str:
+def name_in_robot(element: Element) -> str:
     """What a part is called in the robot: SDFormat may have needed a name for it, or another one."""
     name = element.get("name")
     if element.flag(f"{NAMESPACE}:unnamed"):

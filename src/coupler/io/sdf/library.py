@@ -32,13 +32,18 @@ def version_of(root: Element) -> tuple[int, int]:
     Raises:
         ModelError: for a version that is not read.
     """
-    match = _VERSION.fullmatch(root.require("version"))
-    version = (int(match[1]), int(match[2])) if match else (0, 0)
+    version = _version(root.require("version"))
     if version < OLDEST or version[0] > NEWEST[0]:
         raise root.error(
             f"its version is {clipped(root.get('version'))}; SDFormat 1.4 to 1.11 is read: convert it by `gz sdf -p`"
         )
     return version
+
+
+def _version(text: str) -> tuple[int, int]:
+    """A version in numbers; zeros for what is none."""
+    match = _VERSION.fullmatch(text)
+    return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
 class Library:
@@ -109,41 +114,37 @@ class Library:
         name = uri.word().replace("\\", "/")
         if not name:
             raise uri.error("it names no file")
-        known = _URI.match(name)
-        if "://" in name and known is None and not name.startswith("file://"):
+        uri_parts = _URI.match(name)
+        if "://" in name and uri_parts is None and not name.startswith("file://"):
             raise _absent(
                 uri, f"{name!r} is not downloaded: put the model into the file's folder, and include it by its path"
             )
         with uri.blamed():
             folder = include.file.parent
-            if known is None:
+            if uri_parts is None:
                 path = real_path(folder / name.removeprefix("file://"))
             else:
-                path = real_path(self._place(known[2], folder) / known[3])
+                path = real_path(self._place(uri_parts[2], folder) / uri_parts[3])
             if self._packages.allows(path) and os.path.isdir(path):
                 path = real_path(path / self._main_file(path))
         if not self._packages.allows(path):
             raise uri.error(f"{name!r} leads to {path}, outside the file's folder; name its folder in packages={{...}}")
         if not os.path.isfile(path):
-            hint = f"; name the folder of {known[2]!r} in packages={{...}}" if known else ""
+            hint = f"; name the folder of {uri_parts[2]!r} in packages={{...}}" if uri_parts else ""
             raise _absent(uri, f"there is no file {path}{hint}")
         return path
 
     def _place(self, name: str, folder: Path) -> Path:
         """The folder of a model: one that is named, the including file's own, or one in the main file's folder."""
-        own = self._packages.named.get(name)
-        if own is not None:
-            return own
-        return folder if name and real_path(folder).name == name else self._folder / name
+        usual = folder if name and real_path(folder).name == name else self._folder / name
+        return self._packages.named.get(name, usual)
 
     def _main_file(self, folder: Path) -> str:
         """The file of a model's folder: the one of the newest version that its model.config names, or model.sdf."""
         config = real_path(folder / "model.config")
         if not self._packages.allows(config) or not os.path.isfile(config):
             return "model.sdf"
-        listed_files = self._parse(config).all("sdf")
-        known = [(_VERSION.fullmatch(file.get("version")), file.word()) for file in listed_files]
-        versions = [((int(match[1]), int(match[2])) if match else (0, 0), name) for match, name in known]
+        versions = [(_version(file.get("version")), file.word()) for file in self._parse(config).all("sdf")]
         fitting = [entry for entry in versions if entry[0] <= NEWEST] or versions
         return max(fitting, default=((0, 0), "model.sdf"))[1] or "model.sdf"
 

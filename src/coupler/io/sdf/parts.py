@@ -39,7 +39,7 @@ _UPPER = np.triu_indices(3)
 _PASSIVE = {"damping": "damping", "friction": "friction", "stiffness": "spring_stiffness"}
 
 
-def own(name: str) -> str:
+def extension(name: str) -> str:
     """The name of an element or attribute that SDFormat lacks."""
     return f"{NAMESPACE}:{name}"
 
@@ -76,7 +76,7 @@ def add_inertial(link: ET.Element, body: Body, real: Inertia | None) -> None:
     for tag, value in zip(MOMENTS, I[_UPPER], strict=True):
         say(inertia, tag, value)
     if mass != body.mass or not np.array_equal(I, body.inertia):
-        put(inertial, own("inertial"), mass=body.mass, inertia=body.inertia[_UPPER])
+        put(inertial, extension("inertial"), mass=body.mass, inertia=body.inertia[_UPPER])
 
 
 # Joints
@@ -146,7 +146,8 @@ def _usual(name: str) -> float:
 
 def add_shape(link: ET.Element, shape: Shape, name: str, folder: Path) -> None:
     """Adds a shape: as a visual, as a collision, or as both, of which the second says that it is the same."""
-    label = {} if shape.name == name else {own("name"): shape.name} if shape.name else {own("unnamed"): "true"}
+    label = {extension("name"): shape.name} if shape.name else {extension("unnamed"): "true"}
+    label = {} if shape.name == name else label
     if shape.visible:
         visual = put(link, "visual", name=name, **label)
         put_pose(visual, shape.at)
@@ -158,14 +159,14 @@ def add_shape(link: ET.Element, shape: Shape, name: str, folder: Path) -> None:
     if shape.touches or not shape.visible:
         collision = put(link, "collision", name=name, **label)
         if shape.visible:
-            collision.set(own("same"), "true")
+            collision.set(extension("same"), "true")
         elif shape.colour is not None:
-            collision.set(own("colour"), text(shape.colour))
+            collision.set(extension("colour"), text(shape.colour))
         if shape.priority:
-            collision.set(own("priority"), str(shape.priority))
+            collision.set(extension("priority"), str(shape.priority))
         for word in ("restitution", "rolling"):
             if (number := getattr(shape, word)) is not None:
-                collision.set(own(word), text(number))
+                collision.set(extension(word), text(number))
         put_pose(collision, shape.at)
         _add_geometry(put(collision, "geometry"), shape.geometry, folder)
         _add_surface(collision, shape)
@@ -199,11 +200,11 @@ def _add_geometry(parent: ET.Element, form: Geometry, folder: Path) -> None:
     if isinstance(form, Hull | HeightField):
         put(parent, "empty")
         if isinstance(form, Hull):
-            put(parent, own("hull"), vertices=form.vertices.ravel())
+            put(parent, extension("hull"), vertices=form.vertices.ravel())
         else:
-            field = put(parent, own("height_field"), size=form.size)
+            field = put(parent, extension("height_field"), size=form.size)
             for row in form.heights:
-                say(field, own("row"), row)
+                say(field, extension("row"), row)
         return
     element = put(parent, type(form).__name__.lower())
     if isinstance(form, Box):

@@ -62,12 +62,12 @@ class Placing:
             return place.scope.find(place.base, place.element)
         if place.kind in ("joint", "frame") and place.on:
             return place.scope.find(place.on, place.element)
-        return place.scope.own
+        return place.scope.frame
 
     def _holder(self, place: Place) -> Place:
         """What a frame, a joint or a model is attached to."""
         if place.inside is None:
-            return place.scope.find(place.on, place.element) if place.on else place.scope.own
+            return place.scope.find(place.on, place.element) if place.on else place.scope.frame
         canonical = place.element.get("canonical_link")
         if canonical:
             return place.inside.find(canonical, place.element)

@@ -1,4 +1,4 @@
-"""Reading SDFormat: a file, with what it includes, becomes a robot, and what is not modelled is told.
+"""Reading SDFormat: a file, with what it includes, becomes a robot; a warning lists what is not modelled.
 
 `scopes` finds what there is and what it is called, `placing` where it is, `bodies` what it weighs and looks like, and
 `tree` how it moves.
@@ -61,7 +61,7 @@ class _Reader:
     def __init__(self, root: Element, options: Options, library: Library, outline: Outline) -> None:
         self.options, self.library, self.outline, self.placing = options, library, outline, Placing()
         alone = [scope for scope in outline.world.nested.values() if scope.alone]
-        name = alone[0].own.robot_name if alone else outline.world.element.get("name")
+        name = alone[0].frame.robot_name if alone else outline.world.element.get("name")
         with root.blamed():
             gravity = self._gravity()
             self.builder = RobotBuilder(name or root.file.stem, gravity if options.gravity is None else options.gravity)
@@ -75,7 +75,7 @@ class _Reader:
         self.elements |= {name: place.element for name, place in (tree.places | self.bodies.places).items()}
         self._frames()
         self._states()
-        self._tell()
+        self._warn()
 
     def _frames(self) -> None:
         grounded = []
@@ -125,9 +125,9 @@ class _Reader:
         given = next((element for element in candidates if element is not None and element.word()), None)
         return _GRAVITY if given is None else given.values(3).tolist()
 
-    def _tell(self) -> None:
+    def _warn(self) -> None:
         """Warns of what is left out."""
-        self.bodies.tell()
+        self.bodies.warn()
         if self.outline.absent:
             names = listed(include.need("uri").word() for include in self.outline.absent)
             self.builder.warn(
@@ -142,7 +142,7 @@ class _Reader:
         left_out: Counter[str] = Counter()
         for root in self.library.roots:
             if version_of(root) > NEWEST:
-                self.builder.warn(f"{root.file.name} is of SDFormat {root.get('version')}, and read as 1.11")
+                self.builder.warn(f"{root.file.name} is SDFormat {root.get('version')}, which is read as 1.11")
             for name in root.attributes:
                 if name.startswith("xmlns") or name == f"{NAMESPACE}:precision":
                     root.get(name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from coupler.io.limits import BODIES, NESTED
-from coupler.io.sdf.elements import own_name, pose_of, truth_of, word_of
+from coupler.io.sdf.elements import name_in_robot, pose_of, truth_of, word_of
 from coupler.io.sdf.library import Absent, Library, version_of
 from coupler.io.xml import Element
 from coupler.model.wording import clipped, listed
@@ -47,7 +47,7 @@ class Place:
     @property
     def robot_name(self) -> str:
         """What it is called in the robot: with the names of the models that it is in."""
-        return self.scope.prefix + (own_name(self.element) or self.name)
+        return self.scope.prefix + (name_in_robot(self.element) or self.name)
 
 
 @dataclass(eq=False)
@@ -61,10 +61,10 @@ class Scope:
         parent: the scope that it is in; None for the world.
         static: whether it, or a model that it is in, does not move.
         merged: whether it shares the names of its parent.
-        alone: whether it is the only model, whose name need not be told.
+        alone: whether it is the only model, whose name need not be part of others.
         places: everything that has a name in it.
         nested: the models in it.
-        own: its own frame.
+        frame: its own frame.
     """
 
     name: str
@@ -76,7 +76,7 @@ class Scope:
     alone: bool = False
     places: dict[str, Place] = field(default_factory=dict)
     nested: dict[str, Scope] = field(default_factory=dict)
-    own: Place = field(init=False)
+    frame: Place = field(init=False)
 
     @property
     def prefix(self) -> str:
@@ -116,12 +116,12 @@ class Scope:
         if name in self.places:
             return self.places[name]
         if name == "__model__":
-            return self.own
+            return self.frame
         if name in ("world", "__root__"):
             scope = self
             while scope.parent is not None:
                 scope = scope.parent
-            return scope.own
+            return scope.frame
         first, _, rest = name.partition("::")
         return self.nested[first]._lookup(rest) if rest and first in self.nested else None
 
@@ -176,7 +176,7 @@ def outline_of(root: Element, library: Library) -> Outline:
         names = listed(part.get("name") for part in (*worlds, *models))
         raise root.error(f"it holds {names}; a file may hold one <world>, or models without one: keep what you want")
     world = Scope("", worlds[0] if worlds else root, version)
-    world.own = Place("world", "world", world, world.element)
+    world.frame = Place("world", "world", world, world.element)
     outline = Outline(world)
     _fill(world, outline, library, 0)
     moving = [scope for scope in world.nested.values() if not scope.static]
@@ -238,6 +238,11 @@ def _include(include: Element, scope: Scope, outline: Outline, library: Library,
         outline.absent.append(include)
         include.ignore()
         return
+    around: Scope | None = scope
+    while around is not None:
+        if around.element is model:
+            raise include.error(f"the model {clipped(model.get('name'))} includes itself")
+        around = around.parent
     _model(model, include, scope, version_of(root), outline, library, depth)
 
 
@@ -261,7 +266,7 @@ def _model(
     placement = element.get("placement_frame")
     if include is not None:
         placement = word_of(include, "placement_frame") or placement
-    scope.own = Place("model", name, parent, element, offset, base, inside=scope, placement=placement)
+    scope.frame = Place("model", name, parent, element, offset, base, inside=scope, placement=placement)
     if name in parent.nested:
         raise by.error(f"there is a model {clipped(name)} in {parent} already; give one of them another <name>")
     parent.nested[name] = scope
@@ -269,5 +274,5 @@ def _model(
     if len(outline.models) > BODIES:
         raise by.error(f"there are more than {BODIES} models, the most that are read")
     if not merged:
-        parent.add(scope.own)
+        parent.add(scope.frame)
     _fill(scope, outline, library, depth + 1)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.sdf.elements import NAMESPACE, PATCH, number_of, own_name, truth_of
+from coupler.io.reading import shape_pairs
+from coupler.io.sdf.elements import NAMESPACE, PATCH, name_in_robot, number_of, truth_of
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Geometry, HeightField, Hull, Mesh, Plane, Sphere
@@ -34,34 +35,30 @@ def shapes_of(
         place: gives the transform from the link's frame to that of a shape.
         resolve: finds meshes.
     """
-    pending: dict[str, Any] | None = None
-    for element in link.all("visual", "collision"):
-        touches = element.tag == "collision"
-        if touches and element.flag(f"{NAMESPACE}:same") and pending is not None:
-            contact = _contact(element, bits)
-            element.ignore()
-            yield pending | contact
-            pending = None
-            continue
-        if pending is not None:
-            yield pending
-            pending = None
-        with element.blamed():
-            form = _form(element.need("geometry"), resolve)
+    for visual, collision in shape_pairs(link, f"{NAMESPACE}:same"):
+        parts = [part for part in (visual, collision) if part is not None]
+        with parts[0].blamed():
+            form = _form(parts[0].need("geometry"), resolve)
         if form is None:
-            _forget(element)
+            for part in parts:
+                _forget(part)
             continue
         geometry, turn = form
-        shape: dict[str, Any] = {"geometry": geometry, "at": turn @ place(element), "name": own_name(element)}
-        if touches:
-            for part in element.all(*_UNSEEN):
+        shape: dict[str, Any] = {"geometry": geometry, "at": turn @ place(parts[0]), "name": name_in_robot(parts[0])}
+        if visual is None:
+            shape["visible"] = False
+            for part in parts[0].all(*_UNSEEN):
                 part.ignore()
-            yield shape | {"visible": False} | _contact(element, bits)
         else:
-            pending = shape | {"group": 0, "meets": 0, "colour": _colour(element)}
-            _forget(element)
-    if pending is not None:
-        yield pending
+            shape["colour"] = _colour(visual)
+            _forget(visual)
+        if collision is None:
+            yield shape | {"group": 0, "meets": 0}
+            continue
+        contact = _contact(collision, bits)
+        if visual is not None:
+            collision.ignore()
+        yield shape | contact
 
 
 def _forget(element: Element) -> None:
@@ -73,9 +70,9 @@ def _forget(element: Element) -> None:
             child.ignore()
 
 
-def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
+def _contact(element: Element, usual: tuple[int, int]) -> dict[str, Any]:
     """Friction and bitmasks. What simulators need to soften a contact has no meaning here."""
-    law: dict[str, Any] = {"group": bits[0], "meets": bits[1]}
+    law: dict[str, Any] = {"group": usual[0], "meets": usual[1]}
     for name in ("restitution", "rolling"):
         if element.has(f"{NAMESPACE}:{name}"):
             law[name] = element.number(f"{NAMESPACE}:{name}")
@@ -89,7 +86,7 @@ def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
     if contact is not None:
         group, meets = (_bitmask(contact, tag) for tag in ("category_bitmask", "collide_bitmask"))
         group = meets if group is None else group  # as SDFormat has it
-        law |= {name: own for name, own in (("group", group), ("meets", meets)) if own is not None}
+        law |= {name: bits for name, bits in (("group", group), ("meets", meets)) if bits is not None}
         contact.ignore()
     if friction is not None:
         law |= _friction(friction) | _torsion(friction)
@@ -101,13 +98,13 @@ def _contact(element: Element, bits: tuple[int, int]) -> dict[str, Any]:
 
 
 def _friction(friction: Element) -> dict[str, float]:
-    """The coefficient of friction. What the file says of a second direction is told where it makes a difference."""
+    """The coefficient of friction. A second direction that differs stays unread, and so is reported as left out."""
     for engine, first, second in (("ode", "mu", "mu2"), ("bullet", "friction", "friction2")):
-        own = friction.find(engine)
-        if own is None or own.find(first) is None:
+        law = friction.find(engine)
+        if law is None or law.find(first) is None:
             continue
-        value = number_of(own, first, 1.0)
-        for part in own.children:
+        value = number_of(law, first, 1.0)
+        for part in law.children:
             same = value if part.tag == second else 0.0  # slip, and directions that are none
             if not part.word() or (part.tag != first and (part.values(None) == same).all()):
                 part.ignore()
@@ -118,7 +115,7 @@ def _friction(friction: Element) -> dict[str, float]:
 def _torsion(friction: Element) -> dict[str, float]:
     """Friction against spin, of a patch of known radius a: SDFormat's largest moment is 3π/16 a µ N.
 
-    One whose patch grows with the depth of a contact is told, since contacts are hard here.
+    One whose patch grows with the depth of a contact is reported as left out, since contacts are hard here.
     """
     torsional = friction.find("torsional")
     if torsional is None:
@@ -128,7 +125,7 @@ def _torsion(friction: Element) -> dict[str, float]:
     arm = PATCH * number_of(torsional, "coefficient", 1.0) * number_of(torsional, "patch_radius", 0.0)
     torsional.find("surface_radius")  # which counts only where the patch grows
     for part in torsional.children:
-        if part.tag == "ode" and not any(own.values(None).any() for own in part.children if own.word()):  # no slip
+        if part.tag == "ode" and not any(slip.values(None).any() for slip in part.children if slip.word()):  # no slip
             torsional.all("ode")
             part.ignore()
     return {"torsion": arm} if arm else {}

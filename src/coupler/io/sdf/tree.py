@@ -17,6 +17,7 @@ from coupler.io.sdf.joints import Motion, axis_of, read_lists, read_motion
 from coupler.io.sdf.placing import Placing
 from coupler.io.sdf.scopes import Outline, Place
 from coupler.io.sdf.spanning import Edge, Spanning, spanning_tree
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.elements import is_identity
 from coupler.io.urdf.origins import origin
 from coupler.model import Fixed, Free, RobotBuilder
@@ -111,7 +112,7 @@ class JointTree:
             edges.append(Edge(name, parent, child, motion.freedoms, loaded, self._must_close(name)))
         floating = [name for name, place in self.bodies.places.items() if place.element.all(f"{NAMESPACE}:floating")]
         models = [scope for scope in self.outline.models if not scope.static and scope.places]
-        canonical = [self.placing.carrier(scope.own) for scope in models if _has_links(scope.own)]
+        canonical = [self.placing.carrier(scope.frame) for scope in models if _has_links(scope.frame)]
         preferred = [self.bodies.names[link] for link in canonical if link in self.bodies.names]
         return spanning_tree(list(self.bodies.names.values()), edges, [*floating, *preferred])
 
@@ -139,18 +140,19 @@ class JointTree:
 
     def _float(self, roots: Sequence[str]) -> None:
         """Lets every part that hangs on nothing move freely; a static one stands."""
+        taken = TakenNames(self.motions)
         for name in roots:
             place = self.bodies.places[name]
             X = self.placing.pose(place)
             with place.element.blamed():
                 if self.outline.standing:
-                    self.builder.joint(self._new(f"{GROUND}_to_{name}"), Fixed(), GROUND, name, cleaned(X))
+                    self.builder.joint(taken.new(f"{GROUND}_to_{name}"), Fixed(), GROUND, name, cleaned(X))
                     continue
                 start = np.concatenate([X.r, quaternion_from_matrix(X.E.T)])
                 extras = place.element.find(f"{NAMESPACE}:floating")
                 if extras is None:
                     usual = "floating_base" if len(roots) == 1 else f"{name}_floating"
-                    self.builder.joint(self._new(usual), Free(), GROUND, name, start=start)
+                    self.builder.joint(taken.new(usual), Free(), GROUND, name, start=start)
                     continue
                 self.builder.joint(
                     place.scope.prefix + extras.require("name"),
@@ -163,12 +165,6 @@ class JointTree:
                     independent=extras.flag("independent"),
                     actuated=extras.flag("actuated"),
                 )
-
-    def _new(self, name: str) -> str:
-        """A name for a joint that the file does not name."""
-        while name in self.motions:
-            name += "_"
-        return name
 
     def _carry(self, tree: Spanning) -> None:
         """Adds the joints of the tree, each from the link that carries to the one that is carried."""

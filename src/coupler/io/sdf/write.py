@@ -20,11 +20,12 @@ from coupler.io.contact_pairs import put_contact_pairs
 from coupler.io.couplings import Relation, locks_of, relations_of
 from coupler.io.mjcf.inertias import real_inertias
 from coupler.io.sdf.joints import JOINTS
-from coupler.io.sdf.parts import add_axes, add_inertial, add_shape, own, properties, put_pose, say
-from coupler.io.urdf.elements import add_coupling, add_keyframe, is_identity, put_origin
+from coupler.io.sdf.parts import add_axes, add_inertial, add_shape, extension, properties, put_pose, say
+from coupler.io.taken_names import TakenNames
+from coupler.io.urdf.elements import add_coupling, add_keyframe, add_spring, is_identity, put_origin
 from coupler.io.urdf.origins import NOISE
-from coupler.io.writing import Names, check_kinds, check_names, document, put, text
-from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, PointElement, Robot, Shape, Universal
+from coupler.io.writing import check_kinds, document, put, text
+from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, Robot, Shape, Universal
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
@@ -42,9 +43,8 @@ def sdf_text(robot: Robot, folder: Path) -> str:
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:
-        ModelError: for a coupling, joint or loop that cannot be written, and for a name that cannot be.
+        ModelError: for a coupling, joint or loop that cannot be written.
     """
-    check_names(robot)
     check_kinds("SDFormat", robot, {*JOINTS, Free}, JOINTS)
     for joint in robot.joints:
         if type(joint.kind) is Free and robot.tree.place[joint.parent][0]:
@@ -77,7 +77,7 @@ class _Writer:
 
     def __init__(self, robot: Robot, folder: Path) -> None:
         self.robot, self.folder, self.relations = robot, folder, relations_of(robot)
-        names = Names(["", "world"])
+        names = TakenNames(["", "world"])
         self.links = {name: names.new(_plain(name)) for name in robot.bodies}
         self.frames = {name: names.new(_plain(name)) for name in robot.frame_names}
         named = [part.name for part in (*robot.joints, *robot.loops)]
@@ -96,9 +96,9 @@ class _Writer:
 
     def sdf(self) -> ET.Element:
         robot = self.robot
-        root = ET.Element("sdf", {"version": _VERSION, f"xmlns:{own('')[:-1]}": _URN})
+        root = ET.Element("sdf", {"version": _VERSION, f"xmlns:{extension('')[:-1]}": _URN})
         if robot.precision:
-            root.set(own("precision"), text(robot.precision))
+            root.set(extension("precision"), text(robot.precision))
         shapes = grouped(robot.shapes, lambda shape: shape.body)
         top = root
         if GROUND in shapes or not np.array_equal(robot.gravity, _GRAVITY):
@@ -124,13 +124,13 @@ class _Writer:
         for relation in self.relations.written:
             self.add_relation(model, relation)
         for spring in robot.elements:
-            self.add_spring(model, spring)
-        put_actuators(model, own("actuator"), robot)
+            add_spring(model, spring, lambda body, point: point, extension("spring"))
+        put_actuators(model, extension("actuator"), robot)
         for one, other in robot.exclusions:
-            put(model, own("exclude"), link1=one, link2=other)
-        put_contact_pairs(model, own("contact_pair"), robot)
+            put(model, extension("exclude"), link1=one, link2=other)
+        put_contact_pairs(model, extension("contact_pair"), robot)
         for name, (q, v) in robot.keyframes.items():
-            add_keyframe(model, robot, name, q, v, own("keyframe"))
+            add_keyframe(model, robot, name, q, v, extension("keyframe"))
         return root
 
     # Links
@@ -138,11 +138,11 @@ class _Writer:
     def add_link(self, model: ET.Element, body: Body, joint: TreeJoint, shapes: list[Shape]) -> None:
         link = put(model, "link", **_named(body.name, self.links[body.name]))
         if body.ideal:
-            link.set(own("ideal"), "true")
+            link.set(extension("ideal"), "true")
         if type(joint.kind) is Free:
             put_pose(link, self.poses[body.name])
             marks = {name: True for name in ("independent", "actuated") if getattr(joint, name)}
-            floating = put(link, own("floating"), name=joint.name, **marks, **properties(joint.kind))
+            floating = put(link, extension("floating"), name=joint.name, **marks, **properties(joint.kind))
             placement = joint.placement @ self.poses[joint.parent]  # its parent does not move
             if not is_identity(placement) or joint.meets is not None:  # q is not the pose of the link itself
                 floating.set("position", text(self.positions[joint.name]))
@@ -155,7 +155,7 @@ class _Writer:
         self.add_shapes(link, shapes)
 
     def add_shapes(self, link: ET.Element, shapes: list[Shape]) -> None:
-        names = Names()
+        names = TakenNames()
         for i, shape in enumerate(shapes, 1):
             name = names.new(shape.name) if shape.name else names.new("shape", i)
             add_shape(link, shape, name, self.folder)
@@ -167,7 +167,7 @@ class _Writer:
         for role, name, at in places:
             frame = put(model, "frame", **_named(name, self.frames[name]), attached_to=self.links[body.name])
             if role:
-                frame.set(own("as"), role)
+                frame.set(extension("as"), role)
             put_pose(frame, at)
 
     # Joints
@@ -189,7 +189,7 @@ class _Writer:
             extras["actuated"] = True
         extras |= properties(joint.kind)
         if extras:
-            put(element, own("properties"), **extras)
+            put(element, extension("properties"), **extras)
 
     def put_joint(self, model: ET.Element, name: str, word: str, parent: str, child: str) -> ET.Element:
         joint = put(model, "joint", **_named(name, self.joints[name]), type=word)
@@ -214,7 +214,7 @@ class _Writer:
         add_axes(element, type(kind)(**given), turned, np.zeros(3))  # type: ignore[arg-type]
         say(put(put(element, "physics"), "simbody"), "must_be_loop_joint", True)
 
-    # Couplings and springs
+    # Couplings
 
     def add_relation(self, model: ET.Element, relation: Relation) -> None:
         """A joint that follows another mimics it; any other relation is an element of ours."""
@@ -222,25 +222,16 @@ class _Writer:
         axis = self.axes.get(row.joint)
         single = len(relation.rows) == len(relation.independent) == len(row.factors) == 1
         if not single or axis is None or axis.find("mimic") is not None:
-            add_coupling(model, relation, own("coupling"))
+            add_coupling(model, relation, extension("coupling"))
             return
         (leader,), (multiplier,) = row.on, row.factors
         offset = row.offset + multiplier * self.positions[leader][0] - self.positions[row.joint][0]
         mimic = put(axis, "mimic", joint=self.joints[leader])
         if relation.name != f"{row.joint}_mimic":
-            mimic.set(own("name"), relation.name)
+            mimic.set(extension("name"), relation.name)
         say(mimic, "multiplier", multiplier)
         say(mimic, "offset", _settled(np.array(offset)))
         say(mimic, "reference", 0.0)
-
-    def add_spring(self, model: ET.Element, spring: PointElement) -> None:
-        figures = {name: getattr(spring, name) for name in ("stiffness", "free_length", "pretension", "damping")}
-        element = put(model, own("spring"), name=spring.name, **{name: x or None for name, x in figures.items()})
-        for end, body, point in (
-            ("predecessor", spring.first, spring.first_point),
-            ("successor", spring.second, spring.second_point),
-        ):
-            put(put(element, end, link=body), "origin", xyz=point)
 
 
 def robot_poses(robot: Robot, positions: dict[str, np.ndarray]) -> dict[str, Transform]:
@@ -276,7 +267,7 @@ def _plain(name: str) -> str:
 
 def _named(name: str, in_file: str) -> dict[str, str]:
     """Attributes for a name, and for our own one where it is another."""
-    return {"name": in_file} if name == in_file else {"name": in_file, own("name"): name}
+    return {"name": in_file} if name == in_file else {"name": in_file, extension("name"): name}
 
 
 def _settled(position: np.ndarray) -> np.ndarray:

@@ -29,22 +29,22 @@ def tables_of_tree(file: Path, content: dict[str, Any]) -> dict[str, Any]:
     if not isinstance(tree, list):
         raise ModelError(f"{file}: {EXPANDED} must be a list of bodies, got {clipped(tree)}")
     bodies, joints = [], []
-    for number, own in enumerate(tree, 1):
+    for number, entry in enumerate(tree, 1):
         where = f"{file}: {EXPANDED}, row {number}"
-        if not isinstance(own, dict):
-            raise ModelError(f"{where}: it must be a mapping, got {clipped(own)}")
-        missing = [key for key in _KEYS if key not in own]
+        if not isinstance(entry, dict):
+            raise ModelError(f"{where}: it must be a mapping, got {clipped(entry)}")
+        missing = [key for key in _KEYS if key not in entry]
         if missing:
             raise ModelError(f"{where}: its {missing[0]!r} is missing")
-        moments = own.get("inertia_about_com_kgm2") or {}
+        moments = entry.get("inertia_about_com_kgm2") or {}
         if not isinstance(moments, dict):
             raise ModelError(f"{where}: its inertia must be a mapping from Ixx, ... to numbers, got {clipped(moments)}")
-        name, centre = own["name"], _xyz(where, own["com_in_body_origin_m"])
-        bodies.append({"body": name, "mass": own["mass_kg"]} | centre | moments)
-        parent = GROUND if own["parent"] in _WORLD else own["parent"]
-        joint = {"body": name, "parent": parent, "type": own["joint_type"], "axis": _axis(own.get("axis"))}
-        turned = _euler(where, own[_ROTATION]) if own.get(_ROTATION) is not None else {}
-        joints.append(joint | _xyz(where, own["placement_in_parent_m"]) | turned)
+        name, centre = entry["name"], _xyz(where, entry["com_in_body_origin_m"])
+        bodies.append({"body": name, "mass": entry["mass_kg"]} | centre | moments)
+        parent = GROUND if entry["parent"] in _WORLD else entry["parent"]
+        joint = {"body": name, "parent": parent, "type": entry["joint_type"], "axis": _axis(entry.get("axis"))}
+        turned = _euler(where, entry[_ROTATION]) if entry.get(_ROTATION) is not None else {}
+        joints.append(joint | _xyz(where, entry["placement_in_parent_m"]) | turned)
     about = {"robot": content["robot"]} if "robot" in content else {}
     return about | {"bodies": bodies, "joints": joints, "points": _points(file, content)}
 

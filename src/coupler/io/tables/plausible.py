@@ -30,7 +30,7 @@ def check_units(tables: Tables, points: Mapping[str, Mapping[str, np.ndarray]], 
         ModelError: naming a body whose mass would be far outside the robot, and what to do.
     """
     _compare_lengths(tables, b)
-    sizes = {body: max(map(_length, own.values()), default=0.0) for body, own in points.items()}
+    sizes = {body: max(map(_length, on_body.values()), default=0.0) for body, on_body in points.items()}
     for row in tables.rows["bodies"]:
         body = row.word("body")
         sizes[body] = max(sizes.get(body, 0.0), _length(row.point()))

@@ -76,8 +76,8 @@ class _Reader:
                 try:
                     add(row)
                 except ModelError as error:
-                    told = str(error)
-                    raise (error if told.startswith(row.where) else row.error(told)) from None
+                    message = str(error)
+                    raise (error if message.startswith(row.where) else row.error(message)) from None
             if table == "joints":
                 self._check_joints()
                 check_units(self._tables, self._points, self._b)
@@ -119,20 +119,20 @@ class _Reader:
         return body, self._point(row, column, body, text[len(body) + 1 :])
 
     def _point(self, row: Row, column: str, body: str, point: str) -> np.ndarray:
-        own = self._points.get(body, {})
-        if point not in own:
-            known = f"there are {listed(own, 20)}" if own else "it has none in the table of points"
-            raise row.error(f"its {column!r}: there is no point {clipped(point)} on body {body!r}; {known}")
-        return own[point]
+        points = self._points.get(body, {})
+        if point not in points:
+            hint = f"there are {listed(points, 20)}" if points else "it has none in the table of points"
+            raise row.error(f"its {column!r}: there is no point {clipped(point)} on body {body!r}; {hint}")
+        return points[point]
 
     def _add_point(self, row: Row) -> None:
         body, point = self._body(row, "body"), row.word("point")
-        own = self._points.setdefault(body, {})
-        if point in own:
+        points = self._points.setdefault(body, {})
+        if point in points:
             raise row.error(f"there is a point {point!r} on body {body!r} already")
-        own[point] = row.point()
+        points[point] = row.point()
         if body != GROUND:
-            self._b.frame(f"{body}.{point}", body, own[point])
+            self._b.frame(f"{body}.{point}", body, points[point])
 
     def _add_body(self, row: Row) -> None:
         xx, yy, zz, xy, xz, yz = (row.number(f"I{entry}") for entry in ("xx", "yy", "zz", "xy", "xz", "yz"))
@@ -186,7 +186,7 @@ class _Reader:
             if row.unit(column) and slides == (row.unit(column) in _TURNING):
                 moves = "slides" if slides else "turns"
                 raise row.error(f"its {column!r} is in {row.unit(column)}, but a {kind.__name__.lower()} joint {moves}")
-        passive = {own: row.number(column) for column, own in _PASSIVE.items() if row.has(column)}
+        passive = {name: row.number(column) for column, name in _PASSIVE.items() if row.has(column)}
         return kind(**passive, **({"axis": axis} if along else {}))
 
     def _turned(self, row: Row) -> np.ndarray | None:

@@ -165,17 +165,16 @@ def checked_row(where: str, table: str, cells: Mapping[str, Any]) -> Row:
     Raises:
         ModelError: for an unknown column or unit, and for a quantity that is given twice.
     """
-    known, filled = COLUMNS[table], {}
+    columns, filled = COLUMNS[table], {}
     for text, value in cells.items():
         name, unit = heading(str(text))
-        if name not in known:
-            similar = get_close_matches(name.lower(), {column.lower(): column for column in known}, n=1)
-            close = [column for column in known if column.lower() in similar]
+        if name not in columns:
+            similar = get_close_matches(name.lower(), {column.lower(): column for column in columns}, n=1)
+            close = [column for column in columns if column.lower() in similar]
             hint = f"; did you mean {close[0]!r}?" if close else "."
-            raise ModelError(
-                f"{where}: there is no column {clipped(name)} in {table}{hint} There are {listed(known, len(known))}"
-            )
-        scale = scale_of(f"{where}: column {name!r}", unit, known[name])
+            names = listed(columns, len(columns))
+            raise ModelError(f"{where}: there is no column {clipped(name)} in {table}{hint} There are {names}")
+        scale = scale_of(f"{where}: column {name!r}", unit, columns[name])
         if value is None or (isinstance(value, str) and not value.strip()):
             continue
         if name in filled:  # as 'lower (deg)' and 'lower (mm)', of which a row fills one

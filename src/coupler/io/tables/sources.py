@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from coupler.files import read_file
+from coupler.io.content import content_of
 from coupler.io.limits import CELLS, TABLE_BYTES
 from coupler.io.packages import real_path
 from coupler.io.tables.expanded import EXPANDED, tables_of_tree
@@ -84,7 +84,7 @@ def _rows(file: Path, table: str, rows: Any) -> Iterator[tuple[str, dict[str, An
     for number, row in enumerate(rows, 1):
         where = f"{file}: {table}, row {number}"
         if isinstance(row, dict):
-            yield f"{where}{_told(row.values())}", row
+            yield f"{where}{_label(row.values())}", row
         elif isinstance(row, list) and head is None:
             head = row
             if len(set(map(str, head))) < len(head):
@@ -92,12 +92,12 @@ def _rows(file: Path, table: str, rows: Any) -> Iterator[tuple[str, dict[str, An
         elif isinstance(row, list) and head is not None:
             if len(row) > len(head):
                 raise ModelError(f"{where}: it has {len(row)} cells below {len(head)} headings")
-            yield f"{where}{_told(row)}", dict(zip(map(str, head), row, strict=False))
+            yield f"{where}{_label(row)}", dict(zip(map(str, head), row, strict=False))
         else:
             raise ModelError(f"{where}: it must be a list of cells, or a mapping from columns, got {clipped(row)}")
 
 
-def _told(cells: Any) -> str:
+def _label(cells: Any) -> str:
     """What a row is about, for messages: its first cell."""
     first = next(iter(cells), None)
     return f" ({clipped(first, 40, quote=False)})" if isinstance(first, str | int | float) and first != "" else ""
@@ -116,10 +116,10 @@ def _parsed_json(file: Path) -> Any:
         raise ValueError(f"{constant} is not a number")
 
     try:
-        text = read_file(file, TABLE_BYTES).decode("utf-8-sig")
+        text = content_of(file, TABLE_BYTES).decode("utf-8-sig")
         content = json.loads(text, object_pairs_hook=once, parse_constant=refuse)
-    except OSError as error:
-        raise ModelError(f"{file}: it cannot be read: {error.strerror or error}") from None
+    except ModelError:
+        raise
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{file}: it is not JSON: {clipped(error, 1000, quote=False)}") from None
     return content
@@ -147,9 +147,9 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     decimal commas.
     """
     try:
-        text = read_file(path, TABLE_BYTES).decode("utf-8-sig")
+        text = content_of(path, TABLE_BYTES).decode("utf-8-sig")
         head_line = text.partition("\n")[0]
-        separator = next((own for own in (";", ",", "\t") if own in head_line), ",")
+        separator = next((mark for mark in (";", ",", "\t") if mark in head_line), ",")
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
         head = [name.strip() for name in next(reader, [])]
         if len(set(head)) < len(head):
@@ -161,9 +161,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if len(row) > len(head):
                 raise ModelError(f"{where}: it has {len(row)} cells below {len(head)} headings")
             cells = [_decimal(cell) if separator == ";" else cell for cell in row]
-            yield f"{where}{_told(cells)}", dict(zip(head, cells, strict=False))
-    except OSError as error:
-        raise ModelError(f"{path}: it cannot be read: {error.strerror or error}") from None
+            yield f"{where}{_label(cells)}", dict(zip(head, cells, strict=False))
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: it is not UTF-8 ({error.reason} at {error.start}): save it as CSV UTF-8") from None
     except csv.Error as error:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from coupler.files import read_file
+from coupler.io.content import content_of
 from coupler.io.limits import YAML_BYTES
 from coupler.io.packages import real_path
 from coupler.io.urdf.description import Description
@@ -21,7 +21,7 @@ _LOOKED_AT = 20  # files in a robot's folder
 def beside(d: Description, name: str, remedy: str) -> Path | None:
     """The file of this name in the folder of a robot's file, if there is one.
 
-    A link that leads elsewhere is told, with the remedy, and not followed.
+    A link that leads elsewhere is not followed: a warning says so, and what to do.
     """
     path = d.root.file.with_name(name)
     if not os.path.lexists(path):
@@ -31,7 +31,7 @@ def beside(d: Description, name: str, remedy: str) -> Path | None:
         d.warnings.append(f"{path.name} is a link to {real}, outside the robot's folder, and is not read; {remedy}")
         return None
     if not os.path.isfile(path):
-        d.warnings.append(f"{path.name} is no file, and is not read")
+        d.warnings.append(f"{path.name} is not a regular file, and is not read")
         return None
     return path
 
@@ -45,8 +45,8 @@ def files_beside(d: Description) -> Iterator[Path]:
                 yield path
 
 
-def tell_unused(d: Description) -> None:
-    """Tells of files in the folder that describe loops, under other names than those that are looked for."""
+def warn_of_unused(d: Description) -> None:
+    """Warns of files in the folder that describe loops, but do not have the name under which they would be used."""
     unused = []
     with suppress(OSError, ModelError):
         files = sorted(path for path in d.root.file.parent.iterdir() if path.suffix in (".yaml", ".yml"))
@@ -61,4 +61,4 @@ def tell_unused(d: Description) -> None:
 
 
 def _mentions_loops(path: Path) -> bool:
-    return re.search(rb"^(closed_loop|submechanisms)\s*:", read_file(path, YAML_BYTES), re.MULTILINE) is not None
+    return re.search(rb"^(closed_loop|submechanisms)\s*:", content_of(path, YAML_BYTES), re.MULTILINE) is not None

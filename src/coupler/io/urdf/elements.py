@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from coupler.io.couplings import Relation
 from coupler.io.urdf.joints import JOINTS
 from coupler.io.urdf.parts import NO_LIMIT
 from coupler.io.writing import put, rpy_of, text
-from coupler.model import Joint, Robot
+from coupler.model import Joint, PointElement, Robot
 from coupler.spatial import Transform
 
 _LIMITS = {"lower": "lower", "upper": "upper", "velocity": "velocity_limit", "effort": "effort_limit"}
@@ -89,9 +90,9 @@ def add_dynamics(joint: ET.Element, kind: Joint) -> None:
     lists = {name: figures.pop(name) for name in ("damping", "friction") if " " in figures.get(name, "")}
     if figures and not {"damping", "friction"} & set(figures):
         figures["damping"] = text(0.0)
-    for tag, own in (("dynamics", figures), ("joint_properties", lists)):
-        if own:
-            put(joint, tag, **own)
+    for tag, attributes in (("dynamics", figures), ("joint_properties", lists)):
+        if attributes:
+            put(joint, tag, **attributes)
 
 
 def _shortened(values: np.ndarray) -> str:
@@ -99,7 +100,7 @@ def _shortened(values: np.ndarray) -> str:
     return text(values if np.ptp(values) else values[0])
 
 
-# Couplings and keyframes
+# Couplings, springs and keyframes
 
 
 def add_coupling(root: ET.Element, relation: Relation, tag: str = "coupling") -> None:
@@ -114,6 +115,19 @@ def add_coupling(root: ET.Element, relation: Relation, tag: str = "coupling") ->
             put(joint, "depends_on", joint=row.on[0], polynomial=row.polynomial)
         for name, factor in zip(row.on, row.factors, strict=False):
             put(joint, "depends_on", joint=name, multiplier=factor)
+
+
+def add_spring(
+    root: ET.Element, spring: PointElement, on_link: Callable[[str, np.ndarray], np.ndarray], tag: str = "spring"
+) -> None:
+    """A spring; `on_link` gives a point of a body in the frame of its link."""
+    figures = {name: getattr(spring, name) for name in ("stiffness", "free_length", "pretension", "damping")}
+    element = put(root, tag, name=spring.name, **{name: x or None for name, x in figures.items()})
+    for end, body, point in (
+        ("predecessor", spring.first, spring.first_point),
+        ("successor", spring.second, spring.second_point),
+    ):
+        put(put(element, end, link=body), "origin", xyz=on_link(body, point))
 
 
 def add_keyframe(

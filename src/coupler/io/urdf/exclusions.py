@@ -5,6 +5,7 @@ from __future__ import annotations
 from coupler.io.urdf.beside import beside
 from coupler.io.urdf.description import Description
 from coupler.io.xml import Element, parse_file
+from coupler.model import ModelError
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted
 
@@ -14,10 +15,13 @@ _TAG = "disable_collisions"
 def read_exclusions(d: Description) -> None:
     """Adds pairs of links that do not touch: of the file itself, and of an SRDF of its name in its folder."""
     _add(d, d.root.all(_TAG))
-    path = beside(d, f"{d.root.file.stem}.srdf", "copy it there if its links are not to touch")
+    path = beside(d, f"{d.root.file.stem}.srdf", "copy it there if it says which links do not touch")
     if path is not None:
         before = len(d.exclusions)
-        _add(d, parse_file(path).all(_TAG))
+        try:
+            _add(d, parse_file(path).all(_TAG))
+        except ModelError as error:
+            raise ModelError(f"{error} (mend it, or rename it to load the robot without it)") from None
         d.remarks.append(f"{counted(len(d.exclusions) - before, 'pair')} of links do not touch, by {path.name}")
 
 

@@ -15,11 +15,10 @@ from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.origins import rotation_of
 from coupler.io.urdf.parts import CouplingPart, JointPart, LinkPart, LoopPart
 from coupler.io.xml import Element
-from coupler.model.wording import listed
 from coupler.rotation import unit
 from coupler.spatial import Transform
 
-# Without influence on the motion: looks, names, and how other simulators soften contacts, limits and springs.
+# These do not change the motion: looks, names, and how other simulators soften contacts, limits and springs.
 _IGNORED = (
     *("material", "visual", "sensor", "plugin", "laserRetro", "canonicalBody", "disableFixedJointLumping"),
     *("kp", "kd", "fdir1", "maxVel", "minDepth", "maxContacts", "provideFeedback", "preserveFixedJoint"),
@@ -27,13 +26,13 @@ _IGNORED = (
     *("selfCollide", "self_collide"),  # links may touch here in any case
 )
 _OFF, _ON = ("", "0", "false"), ("1", "true")
-_USUAL = {  # what has no influence either, where it is switched as it usually is
+_USUAL = {  # switches that do not change the motion either, as long as they have these values
     **dict.fromkeys(("static", "turnGravityOff", "kinematic", "enable_wind"), _OFF),
     "gravity": _ON,
 }
 _SOFT = ("stiffness", "damping", "contact_cfm", "contact_erp", "inertia_scaling", "friction_anchor")
 _HARD = ("restitution", "rolling_friction", "spinning_friction")
-_STICKS = 1000.0  # files write larger coefficients, up to 1e14, for what never slides; they would cost digits
+_STICKS = 1000.0  # files give coefficients up to 1e14 to what never slides; such numbers would cost digits
 
 
 def read_gazebo(element: Element, d: Description, dependent: set[str]) -> None:
@@ -58,16 +57,9 @@ def read_gazebo(element: Element, d: Description, dependent: set[str]) -> None:
             d.loops.append(_loop(joint, d))
 
 
-def _number_in(element: Element) -> float | None:
-    """A number that is the value of an element, or its text; None if it has none."""
-    if element.has("value"):
-        return element.number("value")
-    return float(element.values(1)[0]) if element.word() else None
-
-
 def _set_friction(link: LinkPart, parts: list[Element]) -> None:
-    """Gives the collisions of a link the first coefficient; those that differ stay unread, and are told."""
-    given = [(part, value) for part in parts if (value := _number_in(part)) is not None and value >= 0.0]
+    """Gives the collisions of a link the first coefficient; others stay unread, and so are reported as left out."""
+    given = [(part, value) for part in parts if _has_number(part) and (value := part.value()) >= 0.0]
     for part, value in given:
         if value == given[0][1]:
             part.ignore()
@@ -76,21 +68,22 @@ def _set_friction(link: LinkPart, parts: list[Element]) -> None:
             shape.setdefault("friction", min(given[0][1], _STICKS))
 
 
+def _has_number(element: Element) -> bool:
+    return element.has("value") or bool(element.word())
+
+
 def read_bullet_friction(element: Element, link: LinkPart) -> None:
-    """The friction that Bullet's <contact> gives a link; its restitution is told, and its softness has no meaning."""
+    """The friction that Bullet's <contact> gives a link. Its softness is ignored, and its restitution is left out."""
     for contact in element.all("contact"):
         _set_friction(link, [part for part in contact.children if part.tag == "lateral_friction"])
         for part in contact.children:
-            if part.tag in _SOFT or (part.tag in _HARD and not _number_in(part)):
+            if part.tag in _SOFT or (part.tag in _HARD and not (_has_number(part) and part.value())):
                 part.ignore()
 
 
 def _gearbox(element: Element, d: Description, dependent: set[str]) -> CouplingPart:
     ends = {end: _link(element, end, d) for end in ("parent", "child")}
-    reference = element.need("gearbox_reference_body").word()
-    ends["reference"] = d.renamed.get(reference, reference)
-    if ends["reference"] not in d.links:
-        raise element.error(f"there is no link {reference!r}; there are {listed(d.links)}")
+    ends["reference"] = d.link(element.need("gearbox_reference_body").word(), element)
     to_joint = _on_child(element) @ d.zero_pose(ends["child"])
     parts = element.need("axis"), element.find("axis2") or element.need("axis")
     axes = [to_joint.E.T @ _axis(axis, to_joint) for axis in parts]
@@ -146,10 +139,7 @@ def _on_child(element: Element) -> Transform:
 
 def _link(element: Element, end: str, d: Description) -> str:
     part = element.need(end)
-    name = part.get("link") or part.word()
-    if name not in d.links:
-        raise part.error(f"there is no link {name!r}; there are {listed(d.links)}")
-    return name
+    return d.link(part.get("link") or part.word(), part)
 
 
 def _axis(element: Element, to_joint: Transform) -> np.ndarray:

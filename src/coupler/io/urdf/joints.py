@@ -71,8 +71,8 @@ _CLASSES = {word: kind for kind, words in JOINTS.items() for word in words.types
 def joint_kind(word: str, axes: list[np.ndarray], pitch: float, properties: dict[str, Any]) -> Joint:
     """A joint from URDF's word for it, its axes and its properties."""
     if word not in _CLASSES:
-        *most, last = (words.types[0] for words in JOINTS.values())
-        raise ModelError(f"there is no joint type {word!r}; there are {', '.join(most)} and {last}")
+        *first, last = (words.types[0] for words in JOINTS.values())
+        raise ModelError(f"there is no joint type {word!r}; there are {', '.join(first)} and {last}")
     kind = _CLASSES[word]
     if kind is Fixed:
         return Fixed()

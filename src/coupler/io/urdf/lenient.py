@@ -1,9 +1,11 @@
-"""What files get wrong without harm: mended before the robot is built, and told."""
+"""Harmless mistakes of files, mended before the robot is built, with a warning."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from coupler.io.reading import ground_renamed
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LinkPart
 from coupler.io.xml import Element
@@ -13,13 +15,13 @@ from coupler.model.wording import counted, listed
 _WORLD = "world"
 _NO_MOTION = ("sensor", "ros2_control", "safety_controller", "calibration", "verbose", "self_collision_checking")
 _NO_MEANING = {"link": ("type",), "joint": ("dont_collapse",), "geometry": ("name",)}  # attributes
-_NOTHING = 1e-15  # kg m²: a negative moment of so little is rounding
-_LITTLE = 1e-3  # and so is one of this part of what the link is welded to
-_HEAVY, _HEAVIER = 500.0, 200.0  # kg, and times the median: a body of more is one in another unit
+_NOTHING = 1e-15  # kg m²: a negative moment below this is a rounding error
+_LITTLE = 1e-3  # so is one below this part of the moment that the link is welded to
+_HEAVY, _HEAVIER = 500.0, 200.0  # kg, and times the median: a heavier body was probably given in another unit
 
 
 def pass_over(root: Element) -> None:
-    """Passes over what has no influence on the motion: sensors, drivers, and limits that controllers keep."""
+    """Ignores what does not change the motion: sensors, drivers, and limits that controllers keep."""
     for element in (root, *root.walk()):
         if element.tag in _NO_MOTION or element.tag.startswith(("sensor:", "controller:")):
             element.ignore()
@@ -36,21 +38,19 @@ def add_world(d: Description) -> None:
 
 
 def rename_ground(d: Description, *, floating: bool) -> None:
-    """Renames a link that is called as the ground is here, unless it is the root, and so the ground itself.
+    """Renames a link that has the name of the ground, unless it is the root, and so the ground itself.
 
-    A root that has a mass and is to float is not the ground.
+    A root with mass that is to float is not the ground.
     """
     is_root = all(joint.child != GROUND for joint in d.joints.values())
     if GROUND not in d.links or (is_root and not (floating and d.links[GROUND].mass)):
         return
-    name = f"{GROUND}_link"
-    while name in d.links:
-        name += "_"
+    name = TakenNames(d.links).new(f"{GROUND}_link")
     d.links = {name if link == GROUND else link: part for link, part in d.links.items()}
     for joint in d.joints.values():
         joint.parent, joint.child = (name if link == GROUND else link for link in (joint.parent, joint.child))
     d.renamed[GROUND] = name
-    d.warnings.append(f"link {GROUND!r} is renamed {name!r}: here {GROUND!r} is the world, which does not move")
+    d.warnings.append(ground_renamed(name))
 
 
 def mend_inertias(d: Description) -> None:

@@ -29,10 +29,8 @@ class Resolver:
     """
 
     def __init__(self, file: Path, packages: Mapping[str, Path], within: Path | None = None) -> None:
-        self._packages, self._named = (
-            Packages(file, packages, within),
-            [real_path(folder) for folder in packages.values()],
-        )
+        self._packages = Packages(file, packages, within)
+        self._named = [real_path(folder) for folder in packages.values()]
         self.absent: list[str] = []
         self.unknown: set[str] = set()
         self.outside: dict[str, Path] = {}
@@ -53,7 +51,7 @@ class Resolver:
             package = _PACKAGE.match(name)
             self.unknown |= {package[1]} - {"", *self._packages.named} if package else set()
         elif not any(path.is_relative_to(folder) for folder in (self._packages.folder, *self._named)):
-            self.above = self._packages.own
+            self.above = self._packages.package
         return path
 
     def _path(self, name: str) -> Path:
@@ -61,10 +59,10 @@ class Resolver:
         package = _PACKAGE.match(name)
         if package is None:
             return folder / name.removeprefix("file://")
-        own = None if package[1] else self._packages.own  # some exporters leave out the name
+        usual = folder if package[1] else self._packages.package or folder  # some exporters leave out the name
         if self._packages.within is not None and package[1] and os.path.isdir(self._packages.within / package[1]):
-            own = self._packages.within / package[1]
-        return self._packages.named.get(package[1], own or folder) / package[2]
+            usual = self._packages.within / package[1]
+        return self._packages.named.get(package[1], usual) / package[2]
 
     def warnings(self) -> list[str]:
         """Warnings about meshes that are missing, or outside the allowed folders."""

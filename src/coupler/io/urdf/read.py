@@ -85,10 +85,11 @@ def read_urdf(root: Element, options: Options) -> Description:
     return d
 
 
-def _new(element: Element, known: dict[str, Any], what: str) -> str:
+def _new(element: Element, parts: dict[str, Any], what: str) -> str:
+    """The name of a link or joint, which no other may have."""
     name = element.require("name")
-    if name in known:
-        raise element.error(f"there is a {what} of this name already, in line {known[name].element.line}")
+    if name in parts:
+        raise element.error(f"there is a {what} of this name already, in line {parts[name].element.line}")
     return name
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.reading import shape_pairs
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.urdf.origins import origin
 from coupler.io.xml import Element
@@ -27,33 +28,27 @@ def shapes_of(link: Element, materials: dict[str, np.ndarray], resolve: Resolver
 
     A <collision same="true"> has the shape of the <visual> before it.
     """
-    pending: dict[str, Any] | None = None
-    for element in link.all("visual", "collision"):
-        touches = element.tag == "collision"
-        if touches and element.flag("same") and pending is not None:
-            element.ignore()
-            yield pending | _contact(element)
-            pending = None
-            continue
-        if pending is not None:
-            yield pending
-            pending = None
-        geometry = _geometry(element.need("geometry"), resolve)
+    for visual, collision in shape_pairs(link, "same"):
+        parts = [part for part in (visual, collision) if part is not None]
+        geometry = _geometry(parts[0].need("geometry"), resolve)
         if geometry is None:
-            element.ignore()
+            for part in parts:
+                part.ignore()
             continue
-        shape: dict[str, Any] = {"geometry": geometry, "at": origin(element), "name": element.get("name")}
-        material = element.find("material")
-        if touches:
-            if material is not None:
-                material.ignore()
-            yield shape | {"visible": False} | _contact(element)
-        else:
-            pending = shape | {"group": 0, "meets": 0}
-            if material is not None:
-                pending["colour"] = _colour(material, materials)
-    if pending is not None:
-        yield pending
+        shape: dict[str, Any] = {"geometry": geometry, "at": origin(parts[0]), "name": parts[0].get("name")}
+        material = parts[0].find("material")
+        if visual is None:
+            shape["visible"] = False
+        elif material is not None:
+            shape["colour"] = _colour(material, materials)
+        if material is not None:
+            material.ignore()
+        if collision is None:
+            yield shape | {"group": 0, "meets": 0}
+            continue
+        if visual is not None:
+            collision.ignore()
+        yield shape | _contact(collision)
 
 
 def _contact(element: Element) -> dict[str, Any]:
@@ -100,9 +95,9 @@ def _geometry(element: Element, resolve: Resolver) -> Geometry | None:
         return None if path is None else Mesh(path, scale if len(scale) == 3 else np.full(3, scale[0]))
 
 
-def _colour(material: Element, known: dict[str, np.ndarray]) -> np.ndarray | None:
+def _colour(material: Element, named: dict[str, np.ndarray]) -> np.ndarray | None:
     """The colour of a material, given in it or under its name elsewhere; textures are ignored."""
     colour, name = material.find("color"), material.get("name")
     for texture in material.all("texture"):
         texture.ignore()
-    return known.get(name) if colour is None else np.clip(colour.numbers("rgba", 4), 0.0, 1.0)
+    return named.get(name) if colour is None else np.clip(colour.numbers("rgba", 4), 0.0, 1.0)

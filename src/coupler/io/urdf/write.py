@@ -15,11 +15,13 @@ from coupler.grouping import grouped
 from coupler.io.actuators import put_actuators
 from coupler.io.contact_pairs import put_contact_pairs
 from coupler.io.couplings import locks_of, relations_of
+from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.elements import (
     add_coupling,
     add_dynamics,
     add_keyframe,
     add_limits,
+    add_spring,
     is_identity,
     put_joint,
     put_origin,
@@ -27,7 +29,7 @@ from coupler.io.urdf.elements import (
 )
 from coupler.io.urdf.joints import JOINTS, LOOPS, steps_of
 from coupler.io.urdf.parts import NO_LIMIT
-from coupler.io.writing import Names, check_kinds, check_names, document, mesh_path, put, text
+from coupler.io.writing import check_kinds, document, mesh_path, put, text
 from coupler.model import (
     Body,
     Box,
@@ -42,7 +44,6 @@ from coupler.model import (
     Mesh,
     ModelError,
     Plane,
-    PointElement,
     Robot,
     Shape,
     Sphere,
@@ -61,9 +62,8 @@ def urdf_text(robot: Robot, folder: Path) -> str:
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:
-        ModelError: for a coupling, joint or loop that cannot be written, and for a name that cannot be.
+        ModelError: for a coupling, joint or loop that cannot be written.
     """
-    check_names(robot)
     check_kinds("URDF", robot, JOINTS, LOOPS)
     return document(_Writer(robot, folder).robot())
 
@@ -80,8 +80,8 @@ class _Writer:
         self.source, self.folder = robot, folder
         self.relations = relations_of(robot)
         self.seat = {joint.child: joint.meets.inverse() for joint in robot.joints if joint.meets is not None}
-        self.link_names = Names([GROUND, *robot.bodies, *robot.frame_names])
-        self.joint_names = Names(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
+        self.link_names = TakenNames([GROUND, *robot.bodies, *robot.frame_names])
+        self.joint_names = TakenNames(part.name for part in (*robot.joints, *robot.loops, *robot.couplings))
         self.colours: dict[str, str] = {}
         self.root = _root(robot)
 
@@ -109,7 +109,7 @@ class _Writer:
         for relation in self.relations.written:
             add_coupling(root, relation)
         for spring in robot.elements:
-            self.add_spring(root, spring)
+            add_spring(root, spring, lambda body, point: self.on(body, Transform.translation(point)).r)
         put_actuators(root, "actuator", robot)
         for one, other in robot.exclusions:
             put(root, "disable_collisions", link1=one, link2=other)
@@ -232,7 +232,7 @@ class _Writer:
         if start is not None and not np.array_equal(np.atleast_1d(start), joint.kind.neutral()):
             element.set("start", text(start))
 
-    # Loops and springs
+    # Loops
 
     def add_loop(self, root: ET.Element, loop: LoopJoint) -> None:
         kind, words = loop.kind, LOOPS[type(loop.kind)]
@@ -248,16 +248,6 @@ class _Writer:
 
     def add_end(self, element: ET.Element, end: str, body: str, at: Transform) -> None:
         put_origin(put(element, end, link=body), self.on(body, at))
-
-    def add_spring(self, root: ET.Element, spring: PointElement) -> None:
-        figures = {name: getattr(spring, name) for name in ("stiffness", "free_length", "pretension", "damping")}
-        element = put(root, "spring", name=spring.name, **{name: x or None for name, x in figures.items()})
-        for end, body, point in (
-            ("predecessor", spring.first, spring.first_point),
-            ("successor", spring.second, spring.second_point),
-        ):
-            at = self.on(body, Transform.translation(point))
-            put(put(element, end, link=body), "origin", xyz=at.r)
 
 
 def _root(robot: Robot) -> str:

@@ -1,6 +1,6 @@
-"""Loops that have a solution in closed form: found in a robot, and solved leg by leg. [003, §III]"""
+"""Loops with a solution in closed form: recognised in a robot, and solved leg by leg. [003, §III]"""
 
-from coupler.model.closed_forms.form import ClosedForm, Spoiled, remarks_of, tells_of_closure
+from coupler.model.closed_forms.form import ClosedForm, Offer, remarks_of, tells_of_closure
 from coupler.model.closed_forms.recognition import find_closed_forms
 
-__all__ = ["ClosedForm", "Spoiled", "find_closed_forms", "remarks_of", "tells_of_closure"]
+__all__ = ["ClosedForm", "Offer", "find_closed_forms", "remarks_of", "tells_of_closure"]

@@ -1,4 +1,4 @@
-"""Arms: the joints of a leg whose positions are not known, with their axes where the arm is bent for reference."""
+"""Arms: the joints of a leg whose positions are unknown, with their axes in a reference pose."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from coupler.model.joints import Prismatic, Revolute
 from coupler.model.tree import Tree
 from coupler.spatial import Transform, cross
 
-_ALIGNED = 1e-12  # the sine of an angle, or its cosine, below which axes are parallel or at right angles
-_QUARTER = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))  # cosine and sine of so many right angles
+_ALIGNED = 1e-12  # axes are parallel, or at right angles, if the sine, or the cosine, of their angle is smaller
+_QUARTER = ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))  # cosine and sine of 0, 1, 2 and 3 right angles
 
 
 @dataclass(frozen=True, eq=False)
 class Arm:
-    """Joints that follow each other from a link outwards, each turning about or sliding along an axis, and their end.
+    """A chain of joints that starts on a link, each rotating about or sliding along an axis, and its end.
 
-    For reference the arm is bent by right angles only, to the middle of its limits or as it is assembled, and not slid.
-    All vectors are as the link sees them that carries it.
+    In the reference pose, rotations are multiples of right angles, near the middle of the joint's limits or near the
+    assembled pose, and slides are zero. All vectors are in the frame of the link that carries the arm.
 
     Attributes:
-        joints: their numbers in the mechanism.
-        kinds: "R" for each that turns and "P" for each that slides.
-        references: their positions for reference, rad or m.
-        axes: joints × 3, unit vectors.
-        points: joints × 3, on the axes, m.
-        end: 3, the point by which the last link is held, m.
+        joints: the numbers of its joints in the mechanism.
+        kinds: "R" for each joint that rotates and "P" for each that slides.
+        references: the joint positions in the reference pose, rad or m.
+        axes: joints × 3, unit vectors along the axes.
+        points: joints × 3, points on the axes, m.
+        end: 3, the point at which the last link is held, m.
         end_axis: 3, the axis of what holds it.
     """
 
@@ -44,14 +44,14 @@ class Arm:
 
     @classmethod
     def of(cls, tree: Tree, links: Sequence[int], numbers: Sequence[int], p: np.ndarray, held: Transform) -> Arm | None:
-        """The arm of some links, or None if one of its joints neither turns nor slides.
+        """The arm formed by some links; None if one of its joints neither rotates nor slides.
 
         Args:
-            tree: all links.
-            links: those of the arm, outwards.
-            numbers: of their joints in the mechanism.
-            p: positions of all joints, as they are assembled.
-            held: transform from the frame of the last link, or of what carries the arm, to the frame that is held.
+            tree: all links of the robot.
+            links: those of the arm, from its carrier outwards.
+            numbers: the numbers of their joints in the mechanism.
+            p: positions of all joints in the assembled pose.
+            held: transform from the frame of the last link, or of the carrier if there is none, to the held frame.
         """
         kinds, references, axes, points = "", [], [], []
         X = Transform.identity()
@@ -76,17 +76,17 @@ class Arm:
 
 
 def _quarters(q: float, lower: float, upper: float) -> int:
-    """By how many right angles a joint is turned for reference: such that its limits, or q, are within half a turn."""
+    """The reference angle of a joint in right angles: its limits, or q, are within half a turn of it."""
     if upper - lower < np.inf:
         q = 0.5 * (lower + upper)
         is_near_zero = -np.pi <= lower and upper <= np.pi
     else:
         is_near_zero = abs(q) < 0.5 * np.pi
-    return 0 if is_near_zero else round(q / (0.5 * np.pi))  # a trace is shorter without zeros
+    return 0 if is_near_zero else round(q / (0.5 * np.pi))  # zeros make traces shorter
 
 
 def is_parallel(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two directions are the same or opposite."""
+    """Whether two directions are equal or opposite."""
     return bool(np.linalg.norm(cross(a, b)) < _ALIGNED)
 
 
@@ -96,12 +96,12 @@ def is_square(a: np.ndarray, b: np.ndarray) -> bool:
 
 
 def across(vector: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """The part of a vector at right angles to an axis."""
+    """The component of a vector at right angles to an axis."""
     return vector - (vector @ axis) * axis
 
 
 def frame_of(z: np.ndarray, x: Any, origin: np.ndarray) -> Transform:
-    """Transform to the frame with this z axis, whose x axis is as near to the given direction as can be."""
+    """Transform to the frame with this z axis whose x axis is closest to the given direction."""
     x = across(np.asarray(x, float), z)
     if np.linalg.norm(x) < _ALIGNED:  # any direction does
         x = across(np.eye(3)[np.argmin(np.abs(z))], z)

@@ -1,4 +1,4 @@
-"""Chains of joints whose positions are known, and places of what they carry."""
+"""Chains of joints whose positions are known, and points and directions seen along them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from coupler.model.joint import Joint
 from coupler.spatial import Transform
 
 Array = Any  # an ndarray of floats, or of nodes
-Positions = Sequence[Any]  # of each joint of a mechanism, an array of its nq entries; None while it is not known
+Positions = Sequence[Any]  # by the number of a joint, an array of its nq entries; None while it is unknown
 
-_SNAP = 1e-14  # numbers nearer to 0 and ±1 are meant to be that: a trace leaves them out
+_SNAP = 1e-14  # numbers this close to 0 and ±1 are meant to be exact; a trace then leaves them out
 
 
 def snapped(numbers: Any) -> np.ndarray:
-    """Numbers without rounding errors about 0 and ±1, for which a trace has shorter expressions."""
+    """Numbers with those next to 0 and ±1 made exact, which shortens traces."""
     values = np.array(numbers, dtype=float)
     for exact in (0.0, 1.0, -1.0):
         values[np.abs(values - exact) < _SNAP] = exact
@@ -31,10 +31,10 @@ class ChainJoint:
     """A joint in a chain.
 
     Attributes:
-        number: among the joints of the mechanism.
+        number: its number in the mechanism.
         kind: how it moves.
         placement: transform from the frame of the link that carries it to its own.
-        assembled: nq, its position where the mechanism is assembled.
+        assembled: nq, its position in the assembled pose.
     """
 
     number: int
@@ -43,14 +43,14 @@ class ChainJoint:
     assembled: np.ndarray
 
     def outwards(self, q: Positions, vector: Array, free: bool) -> Array:
-        """A point, or a free vector, given in the carrying link's frame, as the carried link sees it."""
+        """A point, or a free vector, of the carrying link's frame, in the carried link's frame."""
         X, place = self.kind.transform(q[self.number]), self.placement
         if free:
             return X.E @ (place.E @ vector)
         return X.E @ (place.E @ (vector - place.r) - X.r)
 
     def inwards(self, q: Positions, vector: Array, free: bool) -> Array:
-        """The way back."""
+        """The inverse of `outwards`."""
         X, place = self.kind.transform(q[self.number]), self.placement
         if free:
             return place.E.T @ (X.E.T @ vector)
@@ -59,11 +59,11 @@ class ChainJoint:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """The joints between two links, a base and a goal, by way of the last link that carries both.
+    """The joints between two links, a base and a goal, by way of their last common carrier.
 
     Attributes:
-        to_base: from that link to the base, in this order.
-        to_goal: from that link to the goal.
+        to_base: from the carrier to the base, in this order.
+        to_goal: from the carrier to the goal.
     """
 
     to_base: tuple[ChainJoint, ...]
@@ -75,11 +75,11 @@ class Chain:
 
     @cached_property
     def reversed(self) -> Chain:
-        """The same, with base and goal exchanged."""
+        """The same chain with base and goal exchanged."""
         return Chain(self.to_goal, self.to_base)
 
     def from_goal(self, q: Positions, vector: Array, *, free: bool = False) -> Array:
-        """A point of the goal, or a free vector, as the base sees it."""
+        """A point of the goal, or a free vector, in the base's frame."""
         for joint in reversed(self.to_goal):
             vector = joint.inwards(q, vector, free)
         for joint in self.to_base:
@@ -87,18 +87,18 @@ class Chain:
         return vector
 
     def to_carrier(self, q: Positions, vector: Array) -> Array:
-        """A free vector that the base sees, as the last link sees it that carries both."""
+        """A free vector of the base's frame, in the carrier's frame."""
         for joint in reversed(self.to_base):
             vector = joint.inwards(q, vector, free=True)
         return vector
 
     @cached_property
     def assembled_carrier(self) -> np.ndarray:
-        """3 × 3, which takes free vectors to the carrier likewise, where the mechanism is assembled."""
+        """3 × 3, the matrix of `to_carrier` in the assembled pose."""
         return self.to_carrier(self.assembled, np.eye(3))
 
     @property
     def assembled(self) -> Positions:
-        """Positions of its joints where the mechanism is assembled."""
+        """Positions of its joints in the assembled pose."""
         known = {joint.number: joint.assembled for joint in self.joints}
         return [known.get(number) for number in range(max(known, default=-1) + 1)]

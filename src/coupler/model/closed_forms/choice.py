@@ -1,4 +1,4 @@
-"""Which loops are closed analytically, and which numerically. [003, §III-B]"""
+"""The user's choice of how loops are closed: analytically or numerically. [003, §III-B]"""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ ClosureChoice = Closing | Mapping[str, Closing]
 
 
 def chosen_closure(choice: Any, names: Iterable[str]) -> dict[str, Closing]:
-    """How each of some loops and couplings is to be closed.
+    """By name, how each loop and coupling is to be closed.
 
     Args:
-        choice: one word for all, or by name; what is not named is "auto".
+        choice: one word for all, or words by name; what is not named is "auto".
         names: of all loops and couplings.
 
     Raises:
-        ModelError: for another word, or for the name of something else.
+        ModelError: for an unknown word or name.
     """
     words, known = get_args(Closing), list(names)
     by_name = dict(choice) if isinstance(choice, Mapping) else {}

@@ -1,4 +1,4 @@
-"""Closed forms: γ of a cluster as a sequence of legs, what it is called, and where it has dead points."""
+"""Closed forms: γ of a cluster as a sequence of steps, its name, its dead points, and remarks about it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from coupler.model.wording import listed
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_POSES = 40  # in which it is looked for dead points
-_SEARCHES = 4  # the worst of these, from which they are searched for
-_ROUNDS = 12  # of such a search
-_APART = 0.05  # of what clears a dead point where it is assembled: less is one
+_POSES = 40  # poses that are examined for dead points
+_SEARCHES = 4  # how many of these, the worst, are improved by a search
+_ROUNDS = 12  # rounds of such a search
+_APART = 0.05  # clearance from a dead point, relative to that in the assembled pose, below which it counts as reached
 
 
 class Step(Protocol):
-    """What gives positions of some joints from those of others."""
+    """A function that determines the positions of some joints from those of others."""
 
     @property
     def solves(self) -> tuple[int, ...]:
-        """Numbers of the joints that it gives positions to."""
+        """The numbers of the joints that it determines."""
         ...
 
     def __call__(self, q: Positions) -> Sequence[Any]:
-        """Their positions."""
+        """The positions of these joints, for positions of all that are known."""
         ...
 
 
@@ -49,7 +49,7 @@ class LegStep:
 
 @dataclass(frozen=True, eq=False)
 class CouplingStep:
-    """A coupling of the user's, solved for the joints `solves` from the `given` ones; `entries` are theirs in γ."""
+    """A user's γ, which determines the joints `solves` (at `entries` of its result) from the `given` ones."""
 
     function: Callable[[Array], Array]
     given: tuple[int, ...]
@@ -63,7 +63,7 @@ class CouplingStep:
 
 @dataclass(frozen=True, eq=False)
 class LockStep:
-    """A joint that is locked where it is, as one that spins idly may be."""
+    """A joint that is locked, as an idle freedom may be."""
 
     solves: tuple[int, ...]
     position: float
@@ -77,28 +77,28 @@ class ClosedForm:
     """γ of a cluster: positions of all its joints from those of the independent ones, leg by leg.
 
     Attributes:
-        sizes: for each joint how many entries its position has.
-        independent: numbers of the independent ones, in the order in which γ takes their positions.
-        steps: what gives the other positions, in order.
-        turning: numbers of joints that turn about an axis.
-        dead_points: whether the independent joints may fail to determine the others, within the limits of joints.
+        sizes: the number of position entries of each joint.
+        independent: the numbers of the independent joints, in the order in which γ takes their positions.
+        steps: what determines the other positions, in order.
+        revolute: the numbers of revolute joints.
+        dead_points: whether the independent joints can fail to determine the others within the limits of joints.
     """
 
     sizes: tuple[int, ...]
     independent: tuple[int, ...]
     steps: tuple[Step, ...]
-    turning: frozenset[int]
+    revolute: frozenset[int]
     dead_points: bool = True
 
     def __call__(self, y: Array) -> Array:
-        q = self._given(y)
+        q = self._with_independent(y)
         for step in self.steps:
             for number, position in zip(step.solves, step(q), strict=True):
                 q[number] = np.array([position])
         return np.concatenate(q)
 
-    def _given(self, y: Array) -> list[Any]:
-        """Positions of all joints, of which only the independent ones are known."""
+    def _with_independent(self, y: Array) -> list[Any]:
+        """Positions by joint: those of the independent ones, and None for all others."""
         q: list[Any] = [None] * len(self.sizes)
         starts = np.cumsum([0, *(self.sizes[number] for number in self.independent)])
         for number, start in zip(self.independent, starts, strict=False):
@@ -106,8 +106,8 @@ class ClosedForm:
         return q
 
     def beyond_reach(self, y: np.ndarray) -> tuple[int, ...]:
-        """Numbers of the joints of the first leg that does not reach from its base to its goal; none if all do."""
-        q = self._given(y)
+        """The joints of the first leg that cannot reach from its base to its goal; none if all legs can."""
+        q = self._with_independent(y)
         for step in self.steps:
             with np.errstate(all="ignore"):
                 solved = step(q)
@@ -123,17 +123,17 @@ class ClosedForm:
         return [step.leg for step in self.steps if isinstance(step, LegStep)]
 
     def has_dead_points(self, limits: Limits, assembled: np.ndarray) -> bool:
-        """Whether the independent joints may fail to determine the others, while joints keep within their limits.
+        """Whether the independent joints can fail to determine the others within the limits of joints.
 
-        Where independent joints have limits, or turn, such poses are searched for.
+        Where the ranges of all independent joints are bounded, such poses are searched for.
 
         Args:
             limits: of joints.
-            assembled: the positions of independent joints where it is assembled.
+            assembled: positions of the independent joints in the assembled pose.
         """
         ranges = [limits.get(number, np.array([-np.inf, np.inf])) for number in self.independent]
         ranges = [
-            np.clip(own, -np.pi, np.pi) if number in self.turning else own
+            np.clip(own, -np.pi, np.pi) if number in self.revolute else own
             for number, own in zip(self.independent, ranges, strict=True)
         ]
         if not all(map(np.isfinite, np.ravel(ranges))):
@@ -150,8 +150,8 @@ class ClosedForm:
         return any(_lowered(worst, np.array(y), value, lower, upper) < _APART for value, y in nearest_first[:_SEARCHES])
 
     def _clearances(self, y: np.ndarray) -> np.ndarray:
-        """What is zero at dead points of linear actuators, and where they do not reach."""
-        q, clearances = self._given(y), list[float]()
+        """Distances that are zero at dead points of linear actuators, and where these cannot reach."""
+        q, clearances = self._with_independent(y), list[float]()
         for step in self.steps:
             with np.errstate(all="ignore"):
                 solved = step(q)
@@ -163,7 +163,7 @@ class ClosedForm:
 
     @property
     def name(self) -> str:
-        """What the literature calls such a mechanism: 2-SPU+1U, or the like."""
+        """The name of the mechanism in the literature, such as 2-SPU+1U."""
         names, carrier = [leg.name for leg in self.legs], self._carrier
         if len(names) == 1 and carrier == "R":
             return _OF_ONE_HINGE.get(names[0], names[0])
@@ -179,14 +179,14 @@ class ClosedForm:
 
     @property
     def _nested(self) -> int:
-        """How many linear actuators turn the crank of another leg, or are turned by it."""
+        """The number of linear actuators that turn the crank of another leg, or are turned by it."""
         cranks = {leg.base.joints[0] for leg in self.legs if leg.name == "RUS"}
         ways = [{joint.number for joint in leg.chain.joints} for leg in self.legs if leg.name == "RPR"]
         return sum(bool(way & cranks) for way in ways)
 
     @property
     def _carrier(self) -> str:
-        """What is known between base and goal of the first leg: R for each turn, P for each slide, 6 if it floats."""
+        """The joints between base and goal of the first leg: R for a rotation, P for a slide, 6 for a free joint."""
         kinds = [joint.kind for joint in self.legs[0].chain.joints]
         letters = {Revolute: "R", Prismatic: "P", Free: "6"}
         return "".join(next((s for kind, s in letters.items() if isinstance(own, kind)), "?") for own in kinds)
@@ -195,7 +195,7 @@ class ClosedForm:
 def _lowered(
     function: Callable[[np.ndarray], float], x: np.ndarray, value: float, lower: np.ndarray, upper: np.ndarray
 ) -> float:
-    """About the least value of a function near x within limits, by steps along one coordinate after the other."""
+    """Roughly the minimum of a function near x within limits, by steps along one coordinate after another."""
     steps = 0.25 * (upper - lower)
     for _ in range(_ROUNDS):
         for i in range(len(x)):
@@ -214,8 +214,8 @@ _OF_ONE_HINGE = {"RPR": "RRPR", "RRR": "four-bar", "PRR": "slider-crank", "spher
 _ANALYTICALLY, _NUMERICALLY = ": closed analytically, as ", ": closed numerically, "
 
 
-class Spoiled(NamedTuple):
-    """A closed form that a cluster would have, if other joints were independent: its loops, these joints, its name."""
+class Offer(NamedTuple):
+    """A closed form that a cluster would have with other independent joints: its loops, these joints, its name."""
 
     loops: tuple[str, ...]
     independent: tuple[str, ...]
@@ -224,28 +224,28 @@ class Spoiled(NamedTuple):
 
 def remarks_of(
     closed_forms: Mapping[str, ClosedForm],
-    spared: Mapping[str, ClosedForm],
+    unused: Mapping[str, ClosedForm],
     missing: Sequence[str],
-    spoiled: Sequence[Spoiled],
+    offers: Sequence[Offer],
 ) -> list[str]:
-    """How loops are closed, a line for each kind of mechanism.
+    """How loops are closed, one remark for each kind of mechanism.
 
     Args:
-        closed_forms: of loops that are closed analytically.
-        spared: of loops that are not, because of dead points.
-        missing: loops that have no closed form, though one was asked for.
-        spoiled: closed forms that loops would have with other independent joints.
+        closed_forms: by name, of loops that are closed analytically.
+        unused: by name, of loops that are closed numerically because of dead points.
+        missing: loops that have no closed form although one was asked for.
+        offers: closed forms that loops would have with other independent joints.
     """
-    remarks = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _alike(closed_forms)]
+    remarks = [f"{listed(names)}{_ANALYTICALLY}{mechanism}" for mechanism, names in _by_mechanism(closed_forms)]
     remarks += [
         f'{listed(names)}{_NUMERICALLY}to pass dead points; closure="analytical" closes '
         f"{'it' if len(names) == 1 else 'them'} as {mechanism}"
-        for mechanism, names in _alike(spared)
+        for mechanism, names in _by_mechanism(unused)
     ]
     remarks += [
-        f"{listed(own.loops)}{_NUMERICALLY}with these independent joints; "
-        f'closure="analytical" takes {listed(own.independent)} instead, and closes it as {own.mechanism}'
-        for own in spoiled
+        f"{listed(offer.loops)}{_NUMERICALLY}with these independent joints; "
+        f'closure="analytical" takes {listed(offer.independent)} instead, and closes it as {offer.mechanism}'
+        for offer in offers
     ]
     if missing:
         remarks.append(
@@ -260,6 +260,6 @@ def tells_of_closure(remark: str) -> bool:
     return _ANALYTICALLY in remark or _NUMERICALLY in remark
 
 
-def _alike(forms: Mapping[str, ClosedForm]) -> Iterable[tuple[str, list[str]]]:
-    """Mechanisms, and the names of their loops."""
+def _by_mechanism(forms: Mapping[str, ClosedForm]) -> Iterable[tuple[str, list[str]]]:
+    """The names of the mechanisms, each with those of its loops."""
     return grouped(forms, lambda name: forms[name].name).items()

@@ -1,18 +1,21 @@
-"""Finding closed forms: which loops of a robot are made of legs that can be solved one after the other.
+"""Recognising closed forms: which clusters consist of legs that can be solved one after another.
 
-The independent joints of a cluster are known. A loop of which the joints that are not known make a leg is solved, its
-joints are known from there on, and so it goes on. Where all joints of the cluster become known in this way, γ is a
-sequence of legs. Whether a leg is what it seems is asked of the loops themselves: γ must close them.
+The search starts from the independent joints of a cluster, whose positions are known. Whenever the unknown joints of a
+loop form a leg, the leg is solved and its joints become known. If all joints of the cluster become known in this way, γ
+is the sequence of these legs. Legs are recognised by their dimensions alone, so a candidate γ is tested afterwards: it
+must close the loops of its cluster in poses all around the neutral one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from coupler.forks import cached_property
+from coupler.grouping import grouped
 from coupler.model.closed_forms.arms import Arm
 from coupler.model.closed_forms.chains import Chain, ChainJoint
 from coupler.model.closed_forms.form import ClosedForm, CouplingStep, LegStep, LockStep, Step
@@ -20,16 +23,17 @@ from coupler.model.closed_forms.legs import LEGS, Leg, Limits, Slide
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint
+from coupler.model.identity import comparable
 from coupler.model.joints import Revolute, Spherical
 from coupler.model.loops import Coupling, Rod
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
 from coupler.spatial import Transform
 
-_ASSEMBLED = 1e-7  # rad or m: how far a leg may put a joint from where it is assembled, in the right mode
-_SAMPLES = 24  # poses about the neutral one in which γ must close the loops
-_SPREAD = 1.0  # rad or m: how far the furthest of them are from it; most are much nearer
-_TRUE = CLOSED * 0.01  # rad or m: the gap that γ may leave, so that it changes no answer
+_ASSEMBLED = 1e-7  # rad or m: in the right assembly mode, a leg puts its joints this close to their neutral positions
+_SAMPLES = 24  # poses around the neutral one in which γ must close the loops
+_SPREAD = 1.0  # rad or m: the distance of the furthest of them; most are much nearer
+_CLOSED_BY_FORM = CLOSED * 0.01  # rad or m: the gap that γ may leave, small enough to change no result
 
 
 def find_closed_forms(
@@ -50,16 +54,23 @@ def find_closed_forms(
         loops: the clusters to look at.
         wanted: whether a cluster is to have such a closed form.
     """
+    chosen = {id(loop) for loop in loops}
     searches = [
         _Search(closure, loop, choice, neutral, couplings)
         for loop, choice in zip(closure.loops, choices, strict=True)
-        if loop in loops
+        if id(loop) in chosen
     ]
-    candidates = [(search, form) for search in searches if (form := search.form()) is not None]
+    # Robots repeat mechanisms. Equal ones have the same γ, so that only the first of them is searched and tested.
+    equal_searches = grouped(searches, lambda search: search.key).values()
+    candidates = [(first, form) for first, *_ in equal_searches if (form := first.form()) is not None]
+    forms = {
+        search.key: replace(form, dead_points=search.has_dead_points(form))
+        for search, form in _closing(closure, neutral, candidates)
+    }
     couplings_and_forms = []
-    for search, form in _true(closure, neutral, candidates):
-        form, loop = replace(form, dead_points=search.has_dead_points(form)), search.loop
-        if not wanted(loop, form):
+    for search in searches:
+        form, loop = forms.get(search.key), search.loop
+        if form is None or not wanted(loop, form):
             continue
         joints = [closure.tree.links[link].joint for link in loop.links]
         names = tuple(constraint.name for constraint in loop.constraints)
@@ -69,22 +80,22 @@ def find_closed_forms(
     return couplings_and_forms
 
 
-def _true(
+def _closing(
     closure: Closure, neutral: np.ndarray, candidates: Sequence[tuple[_Search, ClosedForm]]
 ) -> list[tuple[_Search, ClosedForm]]:
-    """Those whose γ closes the loops of its cluster about the neutral configuration, wherever it exists."""
+    """The candidates whose γ closes the loops of its cluster around the neutral configuration, wherever γ exists."""
     if not candidates:
         return []
     spread = _SPREAD * (np.arange(_SAMPLES)[:, None] / _SAMPLES) ** 2
-    way = np.zeros((_SAMPLES, closure.tree.nv))
+    step = np.zeros((_SAMPLES, closure.tree.nv))
     for search, form in candidates:
         entries = closure.tree.velocities_of(search.inputs(form))
-        way[:, entries] = spread * np.random.default_rng(0).uniform(-1.0, 1.0, (_SAMPLES, len(entries)))
-    samples, exists = closure.motion.integrate(neutral, way), list[np.ndarray]()
+        step[:, entries] = spread * np.random.default_rng(0).uniform(-1.0, 1.0, (_SAMPLES, len(entries)))
+    samples, exists = closure.motion.integrate(neutral, step), list[np.ndarray]()
     for search, form in candidates:
-        given = samples[:, closure.tree.positions_of(search.inputs(form))]
+        inputs = samples[:, closure.tree.positions_of(search.inputs(form))]
         with np.errstate(all="ignore"):
-            q = np.array([form(y) for y in given], dtype=float)
+            q = np.array([form(y) for y in inputs], dtype=float)
         exists.append(np.asarray(np.isfinite(q).all(axis=1)))
         samples[np.ix_(exists[-1], closure.tree.positions_of(search.loop.links))] = q[exists[-1]]
     gaps = closure.gaps(closure.at(samples)[0])
@@ -92,7 +103,7 @@ def _true(
     return [
         (search, form)
         for (search, form), there in zip(candidates, exists, strict=True)
-        if there[0] and there.sum() > _SAMPLES // 4 and (gaps[there, number[id(search.loop)]] < _TRUE).all()
+        if there[0] and there.sum() > _SAMPLES // 4 and (gaps[there, number[id(search.loop)]] < _CLOSED_BY_FORM).all()
     ]
 
 
@@ -109,20 +120,40 @@ class _Search:
         self._free = [[entry in free for entry in self._tree.velocities(link).tolist()] for link in loop.links]
         self._independent = [i for i, entries in enumerate(self._free) if any(entries)]
 
+    @cached_property
+    def key(self) -> Hashable:
+        """Equal for clusters that differ in names alone: all that the search, and the test of its result, depend on."""
+        tree, links = self._tree, []
+        for link in self.loop.links:
+            own = tree.links[link]
+            numbers = own.placement.E, own.placement.r, own.kind.lower, own.kind.upper, own.kind.stiffness
+            position = self._p[tree.positions(link)]
+            links.append((self._number.get(own.parent), own.kind.form(), comparable((*numbers, position))))
+        constraints = [
+            (
+                constraint.form,
+                constraint.within(self._number).connection,
+                comparable([*constraint.constants.values()]),
+                "" if isinstance(constraint, LoopConstraint) else constraint.name,  # a coupling's γ is its own
+            )
+            for constraint in self.loop.constraints
+        ]
+        return tuple(links), tuple(constraints), comparable(self._free)
+
     def form(self) -> ClosedForm | None:
-        """What may be the closed form, if it closes the loops."""
+        """The candidate for the closed form, if there is one; it may still fail to close the loops."""
         if any(any(entries) and not all(entries) for entries in self._free):
-            return None  # of a joint of several freedoms some are independent, and others not
+            return None  # some freedoms of a joint are independent, and others not
         if not any(isinstance(constraint, LoopConstraint) for constraint in self.loop.constraints):
             return None
         steps = self._steps()
         if not steps:
-            return None  # there is none, or none is needed: all rows follow from how the tree is built
+            return None  # none was found, or none is needed as all rows follow from the tree itself
         sizes = tuple(self._tree.links[link].kind.nq for link in self.loop.links)
         kinds = [self._tree.links[link].kind for link in self.loop.links]
-        turning = frozenset(i for i, kind in enumerate(kinds) if isinstance(kind, Revolute))
-        form = ClosedForm(sizes, tuple(self._independent), tuple(steps), turning)
-        return form if self._can_tell_turns(form) else None
+        revolute = frozenset(i for i, kind in enumerate(kinds) if isinstance(kind, Revolute))
+        form = ClosedForm(sizes, tuple(self._independent), tuple(steps), revolute)
+        return form if self._are_angles_unique(form) else None
 
     def inputs(self, form: ClosedForm) -> list[int]:
         """The links of its independent joints."""
@@ -130,7 +161,7 @@ class _Search:
 
     def has_dead_points(self, form: ClosedForm) -> bool:
         if not all(isinstance(leg, Slide) for leg in form.legs):
-            return True  # whatever its limits: robots may be simulated without
+            return True  # whatever the limits are: simulations may ignore them
         return form.has_dead_points(self.limits, self._p[self._tree.positions_of(self.inputs(form))])
 
     @property
@@ -139,8 +170,8 @@ class _Search:
         kinds = [self._tree.links[link].kind for link in self.loop.links]
         return {i: np.array([np.max(k.lower), np.min(k.upper)]) for i, k in enumerate(kinds) if k.nv == 1}
 
-    def _can_tell_turns(self, form: ClosedForm) -> bool:
-        """Whether joints with springs or limits are never turned further than their closed form can tell."""
+    def _are_angles_unique(self, form: ClosedForm) -> bool:
+        """Whether the angles of all joints with springs or limits are unique within the range of these joints."""
         limits = self.limits
         references = {
             n: r
@@ -156,26 +187,26 @@ class _Search:
         return True
 
     def _steps(self) -> list[Step] | None:
-        """What gives the positions of all joints, or None."""
-        known, steps, waiting = set(self._independent), list[Step](), list(self.loop.constraints)
-        while waiting:
-            for constraint in waiting:
+        """Steps that determine the positions of all joints; None if there are none."""
+        known, steps, remaining = set(self._independent), list[Step](), list(self.loop.constraints)
+        while remaining:
+            for constraint in remaining:
                 unknown = {self._number[link] for link in constraint.links} - known
-                if not unknown:  # it follows from others, or the closed form is not true
-                    waiting.remove(constraint)
+                if not unknown:  # it follows from the others, or γ will fail its test
+                    remaining.remove(constraint)
                     break
                 step = next(self._steps_of(constraint, known), None)
                 if step is not None:
                     steps.append(step)
                     known |= set(step.solves)
-                    waiting.remove(constraint)
+                    remaining.remove(constraint)
                     break
             else:
                 return None
         return steps if len(known) == len(self._number) else None
 
     def _steps_of(self, constraint: Any, known: set[int]) -> Iterator[Step]:
-        """Steps by which a constraint may give the positions of all its joints that are not known."""
+        """Steps by which a constraint may determine the positions of all its unknown joints."""
         if isinstance(constraint, LoopConstraint):
             for leg in self._legs(constraint, known):
                 positions = [self._p[self._tree.positions(link)] for link in self.loop.links]
@@ -199,15 +230,15 @@ class _Search:
             yield CouplingStep(coupling.function, given, entries, tuple(numbers[i] for i in entries))
 
     def _legs(self, constraint: LoopConstraint, known: set[int]) -> Iterator[Leg]:
-        """The legs that the unknown joints of a loop may be, in all assembly modes, seen from either side."""
+        """The legs that the unknown joints of a loop may form, in all assembly modes, from either side."""
         sides = []
         for way, held in zip(constraint.ways, constraint.frames, strict=True):
             unknown = [self._number[link] not in known for link in way]
             first = unknown.index(True) if any(unknown) else 0
             count = sum(unknown)
             if not all(unknown[first : first + count]):
-                return  # a known joint lies between unknown ones
-            for link in way[:first]:  # idle, or what is found is not true: it does not move what is held
+                return  # a known joint between unknown ones
+            for link in way[:first]:  # taken as fixed: if it does move the held frame, γ fails its test
                 held = held @ self._assembled(link)
             outwards = way[first : first + count][::-1]
             arm = Arm.of(self._tree, outwards, [self._number[link] for link in outwards], self._p, held)
@@ -222,11 +253,11 @@ class _Search:
         for (base, to_base), (goal, to_goal) in (sides, sides[::-1]):
             chain = Chain(to_base, to_goal)
             for kind in LEGS:
-                arms = kind.held(base, goal, chain) if isinstance(constraint.kind, Spherical) else (base, goal)
+                arms = kind.with_ball(base, goal, chain) if isinstance(constraint.kind, Spherical) else (base, goal)
                 if kind.fits(*arms, rod):
                     yield from kind.in_all_modes(*arms, chain, rod)
 
     def _assembled(self, link: int) -> Transform:
-        """From the frame of what carries a link to its own, as it is assembled."""
+        """The transform from the frame of a link's carrier to its own, in the assembled pose."""
         own = self._tree.links[link]
         return own.kind.transform(self._p[self._tree.positions(link)]) @ own.placement

@@ -1,10 +1,15 @@
 """Loops embedded in coordinates [001, §II-B]: from constraints on joints to the freedoms that they leave.
 
-constraints            what a constraint is, once names are resolved, and its equations φ, K, k
-scene, newton          all constraints of a robot in a program, and Newton's method
-closure, solutions     the same in numbers; solved couplings γ
-choice, assembly       which rows count and which joints are independent; closed configurations to judge by
-idle                   freedoms that nothing else takes part in
-motion                 integrate and difference for all joints
-coordinates, states    between q, v and the positions and velocities of all joints; closing, packing, drawing
+constraints                  what couples the joints of a cluster: loop_constraints (frames held together) and
+                             relation_constraints (functions of positions), each with its equations φ, K, k
+constraint_steps, kernels    all constraints of a robot as steps of a program
+newton                       Newton's method as a program
+closure, gaps                φ, K, k in numbers; how far loops are from closed, in words
+solutions                    solved couplings γ
+choice, assembly             which rows count and which joints are independent; the closed configurations that decide it
+rounding                     rows that follow from others up to the rounding of a file's numbers
+idle                         freedoms in which no other body takes part
+motion                       integrate and difference for all joints
+coordinates                  between q, v and the positions and velocities of all joints
+closed_states, states        closing configurations and refusing open ones; drawing and packing them
 """

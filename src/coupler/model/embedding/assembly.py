@@ -1,44 +1,43 @@
-"""How the loops of a robot fit together: closed configurations, coordinates, and what is wrong with them.
+"""Assembling a robot: closing its loops and choosing its coordinates.
 
-Every cluster with constraints is closed from several starts, near the neutral positions and further away. What is found
-there tells the rank of K, which rows follow from others, and which velocities make good coordinates.
+Every cluster with constraints is closed from several starts, near the neutral positions and further away. The Jacobians
+there show the rank of K, which rows follow from others, and which velocities make good coordinates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from coupler.graph import is_known
+from coupler.grouping import grouped
 from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
-from coupler.model.embedding.closure import Closure
-from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
-from coupler.model.embedding.rounding import is_shift
+from coupler.model.embedding.constraints import Loop, RelationConstraint
+from coupler.model.embedding.gaps import described, names_of, what_is_open
 from coupler.model.embedding.solutions import Solutions
 from coupler.model.errors import ModelError
-from coupler.model.loops import Rod
+from coupler.model.identity import comparable
 from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.model.tree import Tree
 from coupler.model.wording import clause, counted, listed, some
 
-_STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # how far they are from neutral, of the way to random
-_REGULAR = 0.1  # coordinates are regular where their quality is above this part of what it is elsewhere
-_NONE = 1e-14  # a quality below this is rounding: the coordinates determine nothing; gears of 1e5 have one of 1e-10
-_CHANGES = 1e-12  # rates of a coupling's function below this are rounding: it does not depend on its joints
+_STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # fractions of the way from neutral to random positions
+_REGULAR = 0.1  # coordinates are regular where their quality is above this part of its median
+_NONE = 1e-14  # a lower quality is rounding: the coordinates determine nothing. Gears of 1e5 have a quality of 1e-10
+_CHANGES = 1e-12  # lower rates of a coupling's function are rounding: it does not depend on its joints
 
 
 @dataclass(frozen=True, eq=False)
 class Assembly:
-    """What is known about the loops of a robot.
+    """The loops of a robot, assembled.
 
     Attributes:
-        choices: for each loop its coordinates.
-        neutral: a closed, regular configuration p, near where joints start.
-        elsewhere: another, far from it.
-        remarks: what is worth knowing: rows that follow from others.
-        warnings: what is suspicious: a singular start, limits that keep a loop from closing.
+        choices: the coordinates of each loop.
+        neutral: Σ nq, a closed, regular configuration near where joints start.
+        elsewhere: Σ nq, another one, far from it.
+        remarks: worth knowing: rows that follow from others.
+        warnings: suspicious: a singular start, limits that keep a loop from closing.
     """
 
     choices: list[Choice]
@@ -52,13 +51,13 @@ def assemble(solutions: Solutions, preferences: np.ndarray) -> Assembly:
     """Closes all loops and chooses their coordinates.
 
     Args:
-        solutions: the loops and what solves them.
-        preferences: for each entry of w how much it should be independent.
+        solutions: the loops, and the couplings that solve them.
+        preferences: for each entry of w how much it should be independent; see `Preference`.
 
     Raises:
-        ModelError: for a loop that cannot close or cannot move, or coordinates that do not fit its freedoms.
+        ModelError: for a loop that cannot close or cannot move, or marked joints that do not fit its freedoms.
     """
-    choices = [solved_choice(solutions, i, preferences) if own else None for i, own in enumerate(solutions.of_loop)]
+    choices = [solved_choice(solutions, i, preferences) if s else None for i, s in enumerate(solutions.of_loop)]
     start = solutions.start()
     solutions.check(start)
     neutral, elsewhere, warnings = start.copy(), start.copy(), list[str]()
@@ -74,10 +73,10 @@ def assemble(solutions: Solutions, preferences: np.ndarray) -> Assembly:
 
 
 def solved_choice(solutions: Solutions, i: int, preferences: np.ndarray | None = None) -> Choice:
-    """The coordinates of a loop that is solved.
+    """The coordinates of a loop that couplings solve.
 
     Raises:
-        ModelError: for a joint that ought to be independent, by its preferences, and is not.
+        ModelError: for a joint that is marked as independent but depends on others.
     """
     own, loop, tree = solutions.of_loop[i] or (), solutions.closure.loops[i], solutions.tree
     dependent = {link: solution.name for solution in own for link in solution.dependent}
@@ -92,37 +91,38 @@ def solved_choice(solutions: Solutions, i: int, preferences: np.ndarray | None =
 
 
 class _Samples:
-    """Closed configurations, the first of them reached from where joints start, the others from further away."""
+    """Closed configurations of all loops: the first from where joints start, the others from further away."""
 
     def __init__(self, solutions: Solutions, start: np.ndarray) -> None:
         self.solutions, closure = solutions, solutions.closure
         motion, goals = closure.motion, np.repeat(start[None], len(_STARTS), axis=0)
         for loop, linear in zip(closure.loops, solutions.linear, strict=True):
-            if not linear:  # where solutions are linear, positions at the start are final
-                rng = np.random.default_rng(0)  # the same for each, so that loops that are alike are treated alike
+            if not linear:  # linear solutions exist everywhere: the start is as good as any
+                rng = np.random.default_rng(0)  # one seed for all, so that equal loops are treated equally
                 own = closure.tree.positions_of(loop.links)
                 goals[:, own] = [motion.random(rng, loop.links) for _ in _STARTS]
         way = np.array(_STARTS)[:, None] * motion.difference(start, goals)
         self.closure, self.p = closure, closure.assemble(solutions.spread(motion.integrate(start, way)))
         phi, self.K, _ = closure.at(self.p)
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
-        self.outside = outside_limits(closure.tree, self.p) > WITHIN_LIMITS
+        self.outside = closure.tree.outside_limits(self.p) > WITHIN_LIMITS
         self.regular = np.ones(self.gaps.shape, bool)
+        self._chosen: dict[Hashable, tuple[Choice, np.ndarray]] = {}
 
     def choose(self, i: int, choice: Choice | None, preferences: np.ndarray) -> tuple[Choice, int, int]:
-        """The coordinates of a loop, unless they are given, the sample that is to be neutral, and one far from it.
+        """The coordinates of a loop, unless they are given; the sample that becomes neutral, and one far from it.
 
-        Neutral is the nearest to where joints start, of those where coordinates are regular and limits are kept.
+        Neutral is the sample nearest to where joints start of those with regular coordinates and within limits.
         """
         loop, closed, given = self.closure.loops[i], self._closed(i), choice is not None
-        K, wishes = self.K[closed][:, self.closure.places[i][1]], preferences[loop.columns]
+        K, wishes = self.K[:, self.closure.places[i][1]][closed], preferences[loop.columns]
         if choice is None:
-            fits = fitting(K, wishes == Preference.MARKED)
+            usable = self.solutions.usable(loop)
+            key = comparable((K, wishes, usable))
+            if key not in self._chosen:  # robots repeat mechanisms: equal ones have the same coordinates
+                self._chosen[key] = self._chosen_for(loop, K, wishes, usable)
+            choice, fits = self._chosen[key]
             closed, K = closed[fits], K[fits]
-            choice = choose(K, wishes, self.solutions.usable(loop))
-            if (wishes[choice.dependent] == Preference.MARKED).any():  # large ratios may hide what depends on what
-                choice = choose(equilibrated(K), wishes, self.solutions.usable(loop))
-            _check(loop, self.closure.tree, choice, wishes, K)
         quality = qualities(K[:, choice.rows][:, :, choice.dependent], K[:, choice.rows])
         usual = float(np.median(quality))
         self.regular[closed, i] = quality > _REGULAR * usual
@@ -136,6 +136,17 @@ class _Samples:
             )
         far = np.argmax(np.where(self.regular[closed, i], away, -1.0))
         return replace(choice, quality=usual), int(closed[order[0]]), int(closed[far])
+
+    def _chosen_for(
+        self, loop: Loop, K: np.ndarray, wishes: np.ndarray, usable: np.ndarray
+    ) -> tuple[Choice, np.ndarray]:
+        """The coordinates for Jacobians K of samples, and the samples at which the marked joints can be independent."""
+        fits = fitting(K, wishes == Preference.MARKED)
+        choice = choose(K[fits], wishes, usable)
+        if (wishes[choice.dependent] == Preference.MARKED).any():  # large ratios may hide what depends on what
+            choice = choose(equilibrated(K[fits]), wishes, usable)
+        _check(loop, self.closure.tree, choice, wishes, K[fits])
+        return choice, fits
 
     def _closed(self, i: int) -> np.ndarray:
         """The samples in which a loop is closed."""
@@ -152,7 +163,7 @@ class _Samples:
         return closed
 
     def warnings(self, neutral: Mapping[int, int]) -> list[str]:
-        """What is suspicious about loops, given by the sample that is neutral for each; one line for each kind."""
+        """Warnings about loops, one for each kind, for the sample that is neutral for each loop."""
         loops, tree = self.closure.loops, self.closure.tree
         singular = [i for i in neutral if not self.regular[0, i]]
         beyond = [i for i, sample in neutral.items() if self.outside[sample, self.positions(i)].any()]
@@ -161,7 +172,7 @@ class _Samples:
             what, moved = described(loops[singular[0]], tree), self._moved(singular[0], neutral[singular[0]])
             warnings.append(f"{what} is singular where its joints start; neutral is elsewhere, {moved}")
         elif singular:
-            each = [f"{_names(loops[i])} ({self._moved(i, neutral[i])})" for i in singular]
+            each = [f"{names_of(loops[i])} ({self._moved(i, neutral[i])})" for i in singular]
             warnings.append(
                 f"{len(singular)} loops are singular where their joints start; neutral is elsewhere: {some(each)}"
             )
@@ -170,19 +181,19 @@ class _Samples:
                 f"{described(loops[beyond[0]], tree)} was found closed only beyond the limits of its joints"
             )
         elif beyond:
-            each = [_names(loops[i]) for i in beyond]
+            each = [names_of(loops[i]) for i in beyond]
             warnings.append(f"{len(beyond)} loops were found closed only beyond the limits of joints: {some(each)}")
         return warnings
 
     def _moved(self, i: int, neutral: int) -> str:
-        """Which joint of a loop is furthest from where it starts, and how far."""
+        """The joint of a loop that is furthest from where it starts, and how far it is."""
         columns = self.closure.loops[i].columns
         away = self.away[neutral, columns]
         entry = int(columns[np.argmax(away)])
         return f"joint {self.closure.tree.joint_of(entry)!r} by {away.max():.2g} {self._unit(entry)}"
 
     def _unit(self, entry: int) -> str:
-        """Of an entry of w: rad if it turns, m if not."""
+        """The unit of an entry of w: rad if it rotates, m if not."""
         tree, link = self.closure.tree, self.closure.tree.link_of(entry)
         kind, column = tree.links[link].kind, entry - tree.velocities(link)[0]
         return "rad" if np.asarray(kind.subspace(kind.neutral()), float)[:3, column].any() else "m"
@@ -190,60 +201,6 @@ class _Samples:
     def positions(self, i: int) -> np.ndarray:
         """The entries of p that belong to a loop."""
         return self.closure.tree.positions_of(self.closure.loops[i].links)
-
-
-def described(loop: Loop, tree: Tree) -> str:
-    """A loop by its constraints, as they were described, and joints, for messages."""
-    kind = "loop" if any(isinstance(constraint, LoopConstraint) for constraint in loop.constraints) else "coupling"
-    return f"the {kind} {_names(loop)} of joints {listed(tree.links[link].joint for link in loop.links)}"
-
-
-def _names(loop: Loop) -> str:
-    """The constraints of a loop, as they were described."""
-    return listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.found)
-
-
-def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
-    """How far the constraint of a loop that is furthest from closed is from it, in units that a user can check.
-
-    Args:
-        closure: all loops.
-        i: the number of the loop.
-        phi: the residuals of all loops, in one state.
-    """
-    first_row = int(closure.places[i][0][0])
-    constraint, rows = max(closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
-    if isinstance(constraint, RelationConstraint):
-        off = np.abs(phi[rows]).max()
-        return f"{constraint.name!r} is off by {off:.3g} (rad or m, or what its function gives)"
-    ends = f"{constraint.name!r} has its two ends"
-    if isinstance(constraint.kind, Rod):
-        length = constraint.kind.length
-        if not is_known(length):  # a parameter
-            return f"{ends} too {'far apart' if phi[rows][0] > 0.0 else 'near'}: (r² - L²) / 2L is {phi[rows][0]:.3g} m"
-        return f"{ends} {_span(length, phi[rows][0]):.3g} m apart instead of {length:.3g} m"
-    distance, angle = apart(constraint, phi[rows])
-    shift, turn = f"{distance:.3g} m apart", f"turned by about {angle:.3g} rad"
-    return f"{ends} {shift if angle < CLOSED else turn if distance < CLOSED else f'{shift} and {turn}'}"
-
-
-def apart(constraint: LoopConstraint, phi: np.ndarray) -> tuple[float, float]:
-    """How far the two ends of a loop joint are from where they meet, m, and about how far they are turned, rad.
-
-    Args:
-        constraint: the loop joint.
-        phi: its residuals, in one state.
-    """
-    if isinstance(constraint.kind, Rod):
-        return float(abs(_span(constraint.kind.length, phi[0]) - constraint.kind.length)), 0.0
-    in_metres = is_shift(constraint)
-    turn = np.linalg.norm(phi[~in_metres])
-    return float(np.linalg.norm(phi[in_metres])), float(2.0 * np.arctan(turn / 2.0))  # φ = 2 tan(θ/2), see joints.py
-
-
-def _span(length: float, phi: float) -> float:
-    """The distance r between the two ends of a rod, m: φ = (r² − L²) / 2L."""
-    return float(np.sqrt(length**2 + 2.0 * length * phi))
 
 
 def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: np.ndarray) -> None:
@@ -268,24 +225,13 @@ def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: n
 
 
 def _redundant(solutions: Solutions, choices: Sequence[Choice]) -> list[str]:
-    """Remarks about rows that follow from others, one for all constraints in which as many do."""
-    names: dict[tuple[int, int], list[str]] = {}
-    for loop, choice in zip(solutions.closure.loops, choices, strict=True):
-        for constraint in loop.keeping(choice.rows).constraints:
-            count = constraint.rows - len(constraint.kept)
-            if count and constraint.name not in solutions.solved:
-                names.setdefault((count, constraint.rows), []).append(constraint.name)
-    return [
-        f"{count} of the {rows} rows of {'each of ' if alike[1:] else ''}{listed(alike)} "
-        f"{'follows' if count == 1 else 'follow'} from the others"
-        for (count, rows), alike in names.items()
-    ]
-
-
-def outside_limits(tree: Tree, p: np.ndarray) -> np.ndarray:
-    """How far positions are beyond their limits."""
-    lower, upper = np.full(p.shape[-1], -np.inf), np.full(p.shape[-1], np.inf)
-    for i, link in enumerate(tree.links):
-        if link.kind.nq == link.kind.nv:
-            lower[tree.positions(i)], upper[tree.positions(i)] = link.kind.lower, link.kind.upper
-    return np.maximum(np.maximum(lower - p, p - upper), 0.0)
+    """Remarks about rows that follow from others, one for all constraints with the same numbers of rows."""
+    loops = zip(solutions.closure.loops, choices, strict=True)
+    constraints = [constraint for loop, choice in loops for constraint in loop.keeping(choice.rows).constraints]
+    redundant = [c for c in constraints if len(c.kept) < c.rows and c.name not in solutions.solved]
+    remarks = []
+    for (kept, rows), same in grouped(redundant, lambda c: (len(c.kept), c.rows)).items():
+        each, follow = "each of " if same[1:] else "", "follows" if rows - kept == 1 else "follow"
+        names = listed(constraint.name for constraint in same)
+        remarks.append(f"{rows - kept} of the {rows} rows of {each}{names} {follow} from the others")
+    return remarks

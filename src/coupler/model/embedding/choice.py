@@ -1,8 +1,8 @@
 """Which joint velocities of a cluster are independent, and which rows of its constraints count.
 
-With K w = 0 for joint velocities w, rows that follow from others are dropped, and as many columns as rows are left are
-dependent: K_D must be regular, so that w_D = −K_D⁻¹ K_I w_I. Both choices are made at generic closed configurations, by
-pivoting, and the choice that stays furthest from singular over all of them is taken.
+With K w = 0 for joint velocities w, rows that follow from others are dropped, and as many columns as there are
+remaining rows are dependent: K_D must be regular, so that w_D = −K_D⁻¹ K_I w_I. Rows and columns are chosen by pivoting
+at several generic closed configurations; the choice that stays furthest from singular over all of them wins.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import numpy as np
 
 from coupler.model.tolerances import RANK, TINY
 
-_CANDIDATES = 3  # samples that propose a choice; all of them judge it
+_CANDIDATES = 3  # samples that propose a choice; all samples rate it
 _ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
-_POOR = 1e-3  # a pivot below this part of the largest column is passed over while there are better ones
-_BAD = 1e-5  # coordinates of a lower quality are taken only where there are no others, whatever is preferred
-_ROUNDING = 1e-16  # qualities below are all the same: none
+_POOR = 1e-3  # pivots below this part of the largest column are used only when no better ones are left
+_BAD = 1e-5  # coordinates of a lower quality are used only where there are no others, whatever is preferred
+_ROUNDING = 1e-16  # lower qualities are all equally bad
 _NOTHING, _ZERO = 1e-9, 1e-12  # a sample's K is zero below this part of the largest of all, and this (m, rad)
 
 
 class Preference:
-    """Why a joint velocity would rather be independent; the larger, the stronger.
+    """How strongly a joint velocity is preferred as independent, in ascending order.
 
-    SOLVED velocities are those that a coupling gives, PARTIAL ones belong to a joint of several freedoms.
+    SOLVED velocities are determined by a coupling, PARTIAL ones belong to a joint of several freedoms.
     """
 
     SOLVED, PARTIAL, SINGLE, ACTUATED, MARKED = range(5)
@@ -57,7 +57,7 @@ def _ranks(K: np.ndarray) -> np.ndarray:
 
 
 def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice:
-    """Rows and columns of a cluster; what their quality is, is left to be said.
+    """The rows and columns of a cluster; their quality is left at zero.
 
     Args:
         K: samples × m × n, the Jacobians at generic closed configurations.
@@ -90,9 +90,9 @@ def equilibrated(K: np.ndarray) -> np.ndarray:
 
 
 def fitting(K: np.ndarray, marked: np.ndarray) -> np.ndarray:
-    """The samples at which the marked columns can be independent, if there are any; else all.
+    """The samples at which the marked columns can be independent; all samples if there are none.
 
-    A loop may have a branch on which some joints are at rest; whoever marks one of those means another branch.
+    A loop may have a branch on which some joints are at rest. Who marks such a joint means another branch.
     """
     everything = np.arange(len(K))
     fits = _ranks(K[:, :, ~marked]) == _ranks(K) if marked.any() else everything >= 0
@@ -117,8 +117,8 @@ def qualities(part: np.ndarray, K: np.ndarray) -> np.ndarray:
 def pivots(A: np.ndarray, count: int, preferences: np.ndarray | None = None) -> np.ndarray:
     """Columns of A that are independent of each other, by pivoting.
 
-    Given preferences, those of the lowest are taken first, as long as they do not nearly depend on what has been taken,
-    and of columns that are about equally good the last: joints far from the base then depend on those near it.
+    With preferences, columns of the lowest preference are chosen first unless they nearly depend on those chosen
+    before; of columns that are about equally good, the last: joints far from the base then depend on those near it.
     """
     A = A.copy()
     classes = np.zeros(A.shape[1], int) if preferences is None else preferences

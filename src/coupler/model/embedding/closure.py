@@ -1,4 +1,4 @@
-"""The constraints of a robot in numbers: residuals and Jacobians of all clusters, and how to close them from afar."""
+"""The constraints of a robot in numbers: residuals and Jacobians of all clusters, and closing them from far away."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from coupler.model.embedding.motion import Motion
 from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK, STRIDE, TINY
 from coupler.model.tree import Tree
 
-# Damping of steps that close a loop, relative to the square of the largest singular value of K: where it begins, by how
-# much it falls after a step that closes more and grows after one that does not, the least growth, which brings back
-# damping that has vanished, and where a way is given up.
+# Damping of steps that close a loop, relative to the square of the largest singular value of K: its initial value, the
+# factors by which it falls after a step that closes the loop further and grows after one that does not, the smallest
+# growth, which restores damping that has vanished, and the value at which a cluster is given up.
 _DAMPED, _LESS, _MORE, _LEAST, _STUCK = 1e-3, 0.1, 10.0, 1e-9, 1e6
-# What all rounds may cost for a state, in products of singular value decompositions: about 0.3 s. At least so many
-# rounds are made.
+# The cost allowed to all rounds of a state, in products of singular value decompositions (about 0.3 s), and the number
+# of rounds that are made in any case.
 _WORK, _FEWEST = 1_000_000_000, 10
 
 
 class _Group(NamedTuple):
-    """Clusters whose K have the same shape, so that NumPy treats them as one stack; C of them."""
+    """C clusters whose K have the same shape, so that NumPy treats them as one stack."""
 
     loops: np.ndarray  # C, their numbers among the loops
     rows: np.ndarray  # C × m, where their residuals are in φ and k
@@ -46,9 +46,9 @@ class Closure:
         motion: how their joints move.
         loops: the constraints, cluster by cluster.
         places: for each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries.
-        groups: the same, by shape.
-        size: number of residuals.
-        origin: the same with other parameters, whose programs it shares; see `States.with_given`.
+        groups: the same places, stacked by the shape of K.
+        size: the number of residuals.
+        origin: the closure without given parameters, whose programs it shares; see `States.with_given`.
     """
 
     origin: Closure | None = None
@@ -82,7 +82,7 @@ class Closure:
         return phi, K, k
 
     def of_states(self, batch: tuple[int, ...], chosen: np.ndarray) -> Closure:
-        """The same for some states of a batch, which may have parameters of their own."""
+        """The closure of some states of a batch, which may have parameters of their own."""
         given = self.tree.given
         if given is None or given.ndim == 1 or not batch:
             return self
@@ -92,7 +92,7 @@ class Closure:
         return other
 
     def gaps(self, phi: np.ndarray) -> np.ndarray:
-        """The largest residual of each loop, of shape (..., loops); infinite where one is not a number."""
+        """The largest residual of each loop, (..., loops); infinite where one is NaN."""
         result = np.empty((*phi.shape[:-1], len(self.loops)))
         for group in self.groups:
             result[..., group.loops] = np.abs(phi[..., group.rows]).max(axis=-1)
@@ -102,31 +102,31 @@ class Closure:
     def assemble(
         self, p: np.ndarray, weight: np.ndarray | None = None, rounds: int = 200, rank: float = RANK
     ) -> np.ndarray:
-        """Closed configurations near p, of shape (..., Σ nq), or the nearest to closed that are found.
+        """Closed configurations near p, (..., Σ nq), or the ones closest to closed that were found.
 
-        This is the method of Levenberg and Marquardt with all rows of φ, redundant ones too. It is slower than Newton's
-        and gets there from further away. Each cluster of each state goes its own way.
+        This is the method of Levenberg and Marquardt with all rows of φ, redundant ones included. It is slower than
+        Newton's method and converges from further away. Each cluster of each state is treated on its own.
 
         Args:
             p: where to start.
-            weight: for each entry of w, how willingly it moves; ones if not given.
-            rounds: how many steps are tried; fewer if clusters are so large that they would take many seconds.
-            rank: singular values below this part of the largest are left out.
+            weight: for each entry of w, how willingly it moves; ones if None.
+            rounds: the largest number of steps; fewer for clusters so large that these would take many seconds.
+            rank: singular values below this part of the largest are ignored.
         """
         weight = np.ones(self.tree.nv) if weight is None else weight
         damping = np.full((*p.shape[:-1], len(self.loops)), _DAMPED)
         costs = np.array([K.size * min(K.shape) for _, K in self.places])
-        left = max(_WORK, _FEWEST * int(costs.sum())) * damping[..., 0].size
+        budget = max(_WORK, _FEWEST * int(costs.sum())) * damping[..., 0].size
         phi, K, _ = self.at(p)
         for _ in range(rounds):
             gap = self.gaps(phi)
-            ways = (gap > CLOSED_BY_NEWTON) & (damping < _STUCK)
-            left -= int((ways * costs).sum())
-            if not ways.any() or left < 0:
+            active = (gap > CLOSED_BY_NEWTON) & (damping < _STUCK)
+            budget -= int((active * costs).sum())
+            if not active.any() or budget < 0:
                 break
-            tried = self.motion.integrate(p, self._damped_steps(ways, phi, K, damping, weight, rank))
+            tried = self.motion.integrate(p, self._damped_steps(active, phi, K, damping, weight, rank))
             new_phi, new_K, _ = self.at(tried)
-            better = ways & (self.gaps(new_phi) < gap)
+            better = active & (self.gaps(new_phi) < gap)
             damping = np.where(better, _LESS * damping, _MORE * damping + _LEAST)
             chosen = np.concatenate([better, np.zeros((*better.shape[:-1], 1), bool)], axis=-1)
             p = np.where(chosen[..., self.loop_of_position], tried, p)
@@ -135,15 +135,15 @@ class Closure:
         return p
 
     def _damped_steps(
-        self, ways: np.ndarray, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray, rank: float
+        self, active: np.ndarray, phi: np.ndarray, K: np.ndarray, damping: np.ndarray, weight: np.ndarray, rank: float
     ) -> np.ndarray:
-        """−W½ (K W½)⁺ φ of each cluster on its way, with singular values damped and those that are zero left out.
+        """−W½ (K W½)⁺ φ of each active cluster, with damped singular values and without those that are zero.
 
-        None where φ or K is not a number.
+        The step is zero where φ or K is NaN.
         """
         step = np.zeros((*phi.shape[:-1], self.tree.nv))
         for group in self.groups:
-            own = ways[..., group.loops] & np.isfinite(phi[..., group.rows]).all(axis=-1)
+            own = active[..., group.loops] & np.isfinite(phi[..., group.rows]).all(axis=-1)
             own &= np.isfinite(K[..., group.entries]).all(axis=(-2, -1))
             if not own.any():
                 continue
@@ -163,7 +163,7 @@ class Closure:
 
     @cached_property
     def loop_of_position(self) -> np.ndarray:
-        """For each entry of p the number of its loop, or how many there are for those of none."""
+        """For each entry of p the number of its loop; for entries of no loop, the number of loops."""
         owner = np.full(self.tree.nq, len(self.loops))
         for i, loop in enumerate(self.loops):
             for link in loop.links:
@@ -180,16 +180,16 @@ class Closure:
 
 
 def stacked(parts: Sequence[Sequence[np.ndarray]]) -> list[tuple[np.ndarray, ...]]:
-    """For all parts whose arrays have the same shapes, their numbers, and their arrays as stacks."""
-    alike = grouped(range(len(parts)), lambda i: tuple(array.shape for array in parts[i])).values()
-    return [(np.array(own), *map(np.stack, zip(*(parts[i] for i in own), strict=True))) for own in alike]
+    """For each group of parts whose arrays have the same shapes, the numbers of the parts and their arrays, stacked."""
+    groups = grouped(range(len(parts)), lambda i: tuple(array.shape for array in parts[i])).values()
+    return [(np.array(group), *map(np.stack, zip(*(parts[i] for i in group), strict=True))) for group in groups]
 
 
 def rates_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     """(p, w) → φ, K, k, s, T of all constraints.
 
-    These are the residuals, the entries of ∂φ/∂w cluster by cluster and column by column, the biases −K̇ w, and what
-    they are made of: the motion of each joint (6 for each entry of w) and the rates of loop joints (6 for each row).
+    These are the residuals, the entries of ∂φ/∂w cluster by cluster and column by column, the biases −K̇ w, and their
+    ingredients: the motions of joints (6 for each entry of w) and the rates of loop joints (6 for each row).
     """
     b = Builder("rates", tree.parameters)
     p, w = b.input("p", tree.nq), b.input("w", tree.nv)

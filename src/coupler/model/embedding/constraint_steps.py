@@ -1,10 +1,10 @@
 """The constraints of a robot as steps of a program: φ, K and k of all of them, joint by joint and cluster by cluster.
 
-A pose is that of a link, seen from the output body of its cluster, whose axes are used throughout. A joint's s holds
-its motion vectors in those axes, one for each entry of its velocity; V and A are a link's motion, see `carried`. K has
-a column for each joint velocity of a cluster.
+Poses of links are relative to the output body of their cluster, whose axes are used throughout. A joint's s holds its
+motion vectors in these axes, one for each entry of its velocity; V and A are a link's motion, see `carried`. K has a
+column for each joint velocity of a cluster.
 
-Kernels are small, one for each kind of joint and of constraint, and looped over tables: a ring of a thousand bodies
+There is one small kernel for each kind of joint and of constraint, looped over tables: a ring of a thousand bodies
 takes no longer to compile than one of three.
 """
 
@@ -28,12 +28,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """A constraint, and where its numbers are."""
+    """A constraint, and where its numbers are in the buffers."""
 
     constraint: Any
-    ends: tuple[int, ...]  # rows of a loop joint's links among poses
-    phi: int  # where its rows start among all
-    f: int  # and its kept rows among those
+    ends: tuple[int, ...]  # of a loop joint: the rows of its two links among poses
+    phi: int  # where its rows start among all rows
+    f: int  # where its kept rows start among all kept rows
     columns: dict[int, int]  # for each entry of w of its cluster, where its part of that column starts in K
 
 
@@ -41,11 +41,11 @@ class ConstraintSteps:
     """The steps that evaluate constraints, written into a program.
 
     Attributes:
-        b: what the program is written with.
-        x: in a chart, steps of joints from p; positions are then q = integrate(p, x).
+        b: the builder of the program.
+        x: in a chart, the steps of joints from p: positions are q = integrate(p, x); else None.
         f: the kept rows of φ.
         K: the columns of all clusters.
-        clusters: each loop with the places of its first kept row in f and of its first column in K.
+        clusters: each loop, where its kept rows start in f, and where its columns start in K.
         row: the row of each link among poses.
     """
 
@@ -77,7 +77,7 @@ class ConstraintSteps:
         b.loop(kernels.root, pose=self._pose[0])
 
     def _lay_out(self, loops: Sequence[Loop]) -> tuple[int, int]:
-        """Finds the places of all constraints; returns the sizes of f and K."""
+        """Lays out all constraints in the buffers; returns the sizes of f and K."""
         phi = f = K = 0
         for loop in loops:
             self.clusters.append((loop, f, K))
@@ -92,11 +92,11 @@ class ConstraintSteps:
         return f, K
 
     def _row_of(self, link: int | None, cluster: int) -> int:
-        """The row of a link among poses; whatever is outside of the cluster is the output body."""
+        """The row of a link among poses; that of the output body for links outside of the cluster."""
         return self.row[link] if link is not None and self._cluster.get(link) == cluster else 0
 
     def place(self) -> None:
-        """Poses of all links against their output bodies, and motions s of their joints."""
+        """Computes the poses of all links, and the motions s of their joints."""
 
         def windows(links: list[int], own: list[int], parents: list[int]) -> dict[str, Any]:
             E, r = ([getattr(self._tree.links[i].placement, part) for i in links] for part in ("E", "r"))
@@ -106,22 +106,22 @@ class ConstraintSteps:
         self._over_links(lambda kind: kernels.placing(kind, self.x is not None), windows)
 
     def measure(self) -> None:
-        """Residuals of all constraints, the rates T of loop joints, and the columns of relations."""
-        for alike, constraint in self._alike(LoopConstraint):
-            T = self._T.at([6 * place.f for place in alike], (len(constraint.kept), 6))
+        """Computes the residuals of all constraints, the rates T of loop joints, and the columns of relations."""
+        for places, constraint in self._by_form(LoopConstraint):
+            T = self._T.at([6 * place.f for place in places], (len(constraint.kept), 6))
             self.b.loop(
-                kernels.loop_measure(constraint), loop=self._residuals(alike) | fields(T=T), **self._ends(alike)
+                kernels.loop_measure(constraint), loop=self._residuals(places) | fields(T=T), **self._ends(places)
             )
-        for alike, constraint in self._alike(RelationConstraint):
-            relation, joints = self._residuals(alike) | _constants_of(alike), self._joints(alike)
-            entries = [self._tree.velocities_of(place.constraint.links).tolist() for place in alike]
-            starts = [[place.columns[i] for i in own] for place, own in zip(alike, entries, strict=True)]
+        for places, constraint in self._by_form(RelationConstraint):
+            relation, joints = self._residuals(places) | _constants_of(places), self._joints(places)
+            entries = [self._tree.velocities_of(place.constraint.links).tolist() for place in places]
+            starts = [[place.columns[i] for i in own] for place, own in zip(places, entries, strict=True)]
             columns = [fields(K=self.K.at(start, len(constraint.kept))) for start in np.transpose(starts)]
             kernel = kernels.relation_measure(constraint, self.x is not None)
             self.b.loop(kernel, relation=relation, joints=joints, columns=columns)
 
     def columns(self) -> None:
-        """The columns of loop joints; those of joints that a constraint does not couple are zero."""
+        """Computes the columns of loop joints, with zeros for joints that a constraint does not couple."""
         coupled: dict[int, list[tuple[int, int, int, float]]] = {}
         uncoupled: dict[int, list[int]] = {}
         for place in self._places:
@@ -140,7 +140,7 @@ class ConstraintSteps:
             self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
 
     def bias(self, w: Buffer, k: Buffer) -> None:
-        """Velocities and accelerations of all links, and the biases k that they give, where all rows are kept."""
+        """Computes the motions of all links and the biases k; all rows must be kept."""
         motion = self.b.records("motion", len(self._links) + 1, V=6, A=6)
 
         def rate(links: Sequence[int]) -> Window:
@@ -151,22 +151,22 @@ class ConstraintSteps:
 
         self.b.loop(kernels.rest, motion=motion[0])
         self._over_links(kernels.moving, windows)
-        for alike, constraint in self._alike(LoopConstraint):
-            loop = fields(k=k.at([place.phi for place in alike], len(constraint.kept)))
-            start, goal = (motion[list(rows)] for rows in zip(*(place.ends for place in alike), strict=True))
-            self.b.loop(kernels.loop_bias(constraint), loop=loop, **self._ends(alike), start=start, goal=goal)
-        for alike, constraint in self._alike(RelationConstraint):
-            relation = fields(k=k.at([place.phi for place in alike], len(constraint.kept))) | _constants_of(alike)
-            rates = [rate(links) for links in _links_of_joints(alike)]
-            self.b.loop(kernels.relation_bias(constraint), relation=relation, joints=self._joints(alike), rates=rates)
+        for places, constraint in self._by_form(LoopConstraint):
+            loop = fields(k=k.at([place.phi for place in places], len(constraint.kept)))
+            start, goal = (motion[list(rows)] for rows in zip(*(place.ends for place in places), strict=True))
+            self.b.loop(kernels.loop_bias(constraint), loop=loop, **self._ends(places), start=start, goal=goal)
+        for places, constraint in self._by_form(RelationConstraint):
+            relation = fields(k=k.at([place.phi for place in places], len(constraint.kept))) | _constants_of(places)
+            rates = [rate(links) for links in _links_of_joints(places)]
+            self.b.loop(kernels.relation_bias(constraint), relation=relation, joints=self._joints(places), rates=rates)
 
     def advance(self, links: Iterable[int]) -> None:
-        """Positions integrate(p, x) of joints that nothing constrains."""
-        for kind, alike in by_kind(self._tree, links):
-            self.b.loop(kernels.advancing(kind), joint=self._joint(alike))
+        """Computes positions integrate(p, x) of joints that nothing constrains."""
+        for kind, same_kind in by_kind(self._tree, links):
+            self.b.loop(kernels.advancing(kind), joint=self._joint(same_kind))
 
     def _joint(self, links: Sequence[int]) -> Window:
-        """The window of joints of one kind: positions p, in a chart also x and q, and motions s."""
+        """The window of joints of one kind: positions p, motions s and, in a chart, x and q."""
         kind, positions = self._tree.links[links[0]].kind, self._tree.q_start[links]
         velocities = self._tree.v_start[links]
         window = fields(p=self._p.at(positions, kind.nq), s=self._s.at(6 * velocities, (kind.nv, 6)))
@@ -175,7 +175,7 @@ class ConstraintSteps:
         return window | fields(x=self.x.at(velocities, kind.nv), q=self._q.at(positions, kind.nq))
 
     def _over_links(self, kernel: Callable[[Joint], Callable[..., None]], windows: Callable[..., Any]) -> None:
-        """Runs a kernel over all links, parents first; windows are given their links, rows and parents' rows."""
+        """Runs a kernel over all links, parents first; `windows` takes links, their rows and their parents' rows."""
         groups = by_kind(self._tree, self._links)
         turn = {link: i for i, (_, links) in enumerate(groups) for link in links}
         with self.b.interleave([turn[link] for link in self._links]):
@@ -184,40 +184,40 @@ class ConstraintSteps:
                 parents = [self._row_of(self._tree.links[link].parent, self._cluster[link]) for link in links]
                 self.b.loop(kernel(kind), joint=self._joint(links), **windows(links, own, parents))
 
-    def _alike(self, kind: type[Item]) -> Iterator[tuple[list[_Place], Item]]:
-        """Constraints of one form, and the first of them."""
-        places = [place for place in self._places if isinstance(place.constraint, kind)]
-        for alike in grouped(places, lambda place: place.constraint.form).values():
-            yield alike, alike[0].constraint
+    def _by_form(self, kind: type[Item]) -> Iterator[tuple[list[_Place], Item]]:
+        """The constraints of each form, and the first of them."""
+        of_kind = [place for place in self._places if isinstance(place.constraint, kind)]
+        for places in grouped(of_kind, lambda place: place.constraint.form).values():
+            yield places, places[0].constraint
 
-    def _residuals(self, alike: list[_Place]) -> Window:
-        phi = self._phi.at([place.phi for place in alike], alike[0].constraint.rows)
-        return fields(phi=phi, f=self.f.at([place.f for place in alike], len(alike[0].constraint.kept)))
+    def _residuals(self, places: list[_Place]) -> Window:
+        phi = self._phi.at([place.phi for place in places], places[0].constraint.rows)
+        return fields(phi=phi, f=self.f.at([place.f for place in places], len(places[0].constraint.kept)))
 
-    def _joints(self, alike: list[_Place]) -> list[Window]:
+    def _joints(self, places: list[_Place]) -> list[Window]:
         """The joints of relations."""
-        return [self._joint(links) for links in _links_of_joints(alike)]
+        return [self._joint(links) for links in _links_of_joints(places)]
 
-    def _ends(self, alike: list[_Place]) -> dict[str, Any]:
-        first, second = (self._pose[list(rows)] for rows in zip(*(place.ends for place in alike), strict=True))
-        return {"first": first, "second": second, "model": _constants_of(alike)}
-
-
-def _links_of_joints(alike: list[_Place]) -> list[list[int]]:
-    """For each joint of relations of one form the links that it carries in them."""
-    return [list(links) for links in zip(*(place.constraint.links for place in alike), strict=True)]
+    def _ends(self, places: list[_Place]) -> dict[str, Any]:
+        first, second = (self._pose[list(rows)] for rows in zip(*(place.ends for place in places), strict=True))
+        return {"first": first, "second": second, "model": _constants_of(places)}
 
 
-def _constants_of(alike: list[_Place]) -> Window:
-    return Window(constant_fields([place.constraint.constants for place in alike]))
+def _links_of_joints(places: list[_Place]) -> list[list[int]]:
+    """For each joint of relations of one form, its links in these relations."""
+    return [list(links) for links in zip(*(place.constraint.links for place in places), strict=True)]
+
+
+def _constants_of(places: list[_Place]) -> Window:
+    return Window(constant_fields([place.constraint.constants for place in places]))
 
 
 def constant_fields(rows: Sequence[Mapping[str, np.ndarray]]) -> dict[str, Constants]:
-    """Numbers by name as fields, a row for each of several things that have them; without negative zeros."""
+    """Numbers by name as fields with one row for each mapping; without negative zeros."""
     return {name: constants(np.stack([numbers[name] for numbers in rows]) + 0.0) for name in rows[0]}
 
 
 def by_kind(tree: Tree, links: Iterable[int]) -> list[tuple[Joint, list[int]]]:
-    """Links whose joints look alike."""
+    """The links whose joints have one form, for each form, with the joint of the first."""
     groups = grouped(links, lambda link: tree.links[link].kind.form())
-    return [(tree.links[alike[0]].kind, alike) for alike in groups.values()]
+    return [(tree.links[same_kind[0]].kind, same_kind) for same_kind in groups.values()]

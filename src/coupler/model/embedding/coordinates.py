@@ -4,9 +4,9 @@ A robot's q holds some of the positions p of all joints, and v some of their vel
 
     p = γ(q),        w = G v,        ẇ = G v̇ + g,        K w = 0,        K ẇ = k.        [001, §II-B]
 
-In a cluster whose couplings are solved, q holds the independent positions, and γ gives the rest. In any other cluster q
-holds the positions of all joints, which must fit together. With K = [K_I K_D], w_D = −K_D⁻¹ K_I w_I and
-g_D = K_D⁻¹ k, so that K G = 0 and K g = k.
+In a cluster with a solution γ, q holds the independent positions, and γ gives the rest. In any other cluster q holds
+the positions of all joints, which must fit together. With K = [K_I K_D], w_D = −K_D⁻¹ K_I w_I and g_D = K_D⁻¹ k, so
+that K G = 0 and K g = k.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from coupler.model.tree import Tree
 
 
 class _Stack(NamedTuple):
-    """Clusters with equally many dependent and independent velocities; C of them, with r and i of those."""
+    """C clusters with r dependent and i independent velocities each."""
 
     loops: np.ndarray  # C, their numbers
     rows: np.ndarray  # C × r, in φ and k
@@ -41,14 +41,14 @@ class Embedding:
     Attributes:
         closure: the constraints.
         choices: for each loop, which rows count and which columns are independent.
-        explicit: for each loop, whether its couplings are solved.
-        solutions: the solved couplings, in the order in which they can be evaluated.
-        q_index: entries of p that make q.
-        v_index: entries of w that make v.
-        q_place, v_place: for each entry of p its place in q, of w its place in v, or -1.
-        unsolved_links: the links in loops whose couplings are not solved; v may be unable to tell all their velocities.
+        explicit: for each loop, whether it has a solution γ.
+        solutions: the solutions, in an order in which they can be evaluated.
+        q_index: the entries of p that make q.
+        v_index: the entries of w that make v.
+        q_place, v_place: for each entry of p its place in q, and of w its place in v; -1 if it has none.
+        unsolved_links: the links in loops without a solution; at dead points, v does not determine their velocities.
         unsolved_entries: the entries of w of these links, in their order.
-        origin: the same with other parameters, whose programs it shares; see `States.with_given`.
+        origin: the embedding without given parameters, whose programs it shares; see `States.with_given`.
     """
 
     origin: Embedding | None = None
@@ -109,7 +109,7 @@ class Embedding:
         Args:
             p: (..., Σ nq).
             v: (..., nv).
-            unsolved: velocities of `unsolved_entries`, which then do not follow from v: at a dead point they do not.
+            unsolved: velocities of `unsolved_entries`, for dead points, where they do not follow from v.
         """
         shape = np.broadcast_shapes(p.shape[:-1], v.shape[:-1])
         w = np.zeros((*shape, self.tree.nv))
@@ -125,13 +125,13 @@ class Embedding:
 
     @cached_property
     def _solved_stacks(self) -> list[_Stack]:
-        """Of each stack the clusters whose couplings are solved."""
+        """The clusters with a solution, of each stack."""
         solved = np.array(self.explicit, bool)
         stacks = (_Stack._make(array[solved[stack.loops]] for array in stack) for stack in self.stacks)
         return [stack for stack in stacks if len(stack.loops)]
 
     def explicit_constraint(self, p: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """G, of shape (..., Σ nv, nv), and g, of shape (..., Σ nv)."""
+        """G, (..., Σ nv, nv), and g, (..., Σ nv)."""
         w = self.velocities(p, v)
         G = np.zeros((*w.shape, len(self.v_index)))
         g = np.zeros_like(w)
@@ -146,7 +146,7 @@ class Embedding:
         return G, g
 
     def implicit_constraint(self, p: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """K, of shape (..., rows, Σ nv), and k, of shape (..., rows), without rows that follow from others."""
+        """K, (..., rows, Σ nv), and k, (..., rows), without rows that follow from others."""
         if not self.stacks:
             return np.zeros((*w.shape[:-1], 0, w.shape[-1])), np.zeros((*w.shape[:-1], 0))
         _, entries, k = self.closure.at(p, w)
@@ -158,7 +158,7 @@ class Embedding:
         return K[..., kept, :], k[..., kept]
 
     def of_cluster(self, p: np.ndarray, number: int, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """K and G of one cluster, at positions p of one state, for its entries of w and those of v among them."""
+        """K and G of one cluster at positions p of one state, for its independent velocities and its entries of w."""
         for loop, (_, entries), choice in zip(self.closure.loops, self.closure.places, self.choices, strict=True):
             if loop.cluster == number and len(choice.dependent):
                 K, G = self.closure.at(p)[1][entries[choice.rows]], np.zeros((len(columns), len(choice.independent)))
@@ -168,9 +168,9 @@ class Embedding:
         return np.zeros((0, len(columns))), np.eye(len(columns))
 
     def quality(self, p: np.ndarray) -> np.ndarray:
-        """How far each cluster's choice of coordinates is from singular, of shape (..., loops); 0 where it is.
+        """How far the coordinates of each loop are from singular, (..., loops); 0 where they are singular.
 
-        The smallest singular value of K_D over the largest of K.
+        This is the smallest singular value of K_D over the largest of K.
         """
         result = np.ones((*p.shape[:-1], len(self.closure.loops)))
         if self.stacks:
@@ -182,7 +182,7 @@ class Embedding:
 
 
 def _all_but(left_out: Sequence[np.ndarray], entries: Sequence[np.ndarray]) -> np.ndarray:
-    """The entries in their order, without those that are left out; not to be changed."""
+    """The entries in their order, without those that are left out, as a read-only array."""
     nothing = np.zeros(0, int)
     everything = np.concatenate([nothing, *entries])
     kept = everything[~np.isin(everything, np.concatenate([nothing, *left_out]))]

@@ -1,4 +1,4 @@
-"""Idle freedoms: motions of few bodies of a loop that leave all others at rest, as the spin of a rod between balls."""
+"""Idle freedoms: motions of a few bodies of a loop that leave all others at rest, as the spin of a rod on two balls."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
 from coupler.model.tree import Tree
 
-_MOST = 3  # bodies that move together; a telescopic leg has two
-_ALLOWED = 1e-8  # joints that forbid less of a unit twist than this allow it: rows are unit vectors, closed to 1e-13
+_MOST = 3  # the largest number of bodies that move together; a telescopic leg has two
+_ALLOWED = 1e-8  # joints allow a unit twist of which they forbid less: rows are unit vectors, and loops closed to 1e-13
 
 
 @dataclass(frozen=True)
 class IdleFreedom:
-    """A motion that nothing else takes part in.
+    """A motion in which no other body takes part.
 
     Attributes:
-        loop: number of the loop.
-        links: which move, as one.
+        loop: the number of the loop.
+        links: the links that move, as one.
         joint: the link whose joint carries them.
-        direction: of that joint's velocity.
+        direction: the velocity of that joint.
     """
 
     loop: int
@@ -34,11 +34,11 @@ class IdleFreedom:
 
 
 def find_idle(closure: Closure, p: np.ndarray) -> list[IdleFreedom]:
-    """All idle freedoms, at closed generic configurations p, of which there are several.
+    """All idle freedoms at several generic closed configurations p.
 
-    Links that are connected move as one, with a twist that every joint between them and the rest allows: a tree joint
-    those in its motions s, a loop joint those for which T gives zero. What carries something else is not idle, nor is
-    the only motion of a whole cluster, nor what is possible at one of the configurations only.
+    Connected links move as one, with a twist that every joint between them and the rest allows: a tree joint allows
+    its motions s, a loop joint the twists that T maps to zero. A motion is not idle if its links carry something else,
+    if it is that of the whole cluster, or if it is possible at some of the configurations only.
     """
     _, _, _, s, T = closure.rates(p, np.zeros(closure.tree.nv))
     s, T = s.reshape(len(p), -1, 6), T.reshape(len(p), -1, 6)

@@ -1,4 +1,4 @@
-"""Kernels of constraints: poses and motions of links, and φ, K and k of loops and relations; see scene.py."""
+"""Kernels of constraints: poses and motions of links, and φ, K and k of loops and relations."""
 
 from __future__ import annotations
 

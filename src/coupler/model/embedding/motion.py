@@ -1,4 +1,4 @@
-"""Moving the joints of a tree: what integrate and difference are for all of them at once, and for batches."""
+"""Moving the joints of a tree: integrate, difference and normalize for all joints at once, and for batches."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ from coupler.model.tree import Tree
 
 
 class Motion:
-    """Spanning positions p, of shape (..., Σ nq), and velocities w, of shape (..., Σ nv), of a tree.
+    """Moves the positions p, (..., Σ nq), and velocities w, (..., Σ nv), of all joints of a tree.
 
-    Where v is q̇, integrating is adding. Orientations go through the joints' own functions, all joints and states of a
-    kind at once. They are compiled for a robot that is to be moved often, and interpreted while it is being built.
+    Where v is q̇, to integrate is to add. Orientations go through the functions of their joints, all joints and states
+    of one form at once. These are compiled for a robot that will be moved often, and interpreted while it is built.
+
+    Attributes:
+        tree: the links.
+        quaternion_links: the links whose joint positions hold a quaternion.
     """
 
     def __init__(self, tree: Tree, *, compiled: bool = False) -> None:
@@ -28,45 +32,36 @@ class Motion:
         plain = [i for i, link in enumerate(tree.links) if link.kind.nq == link.kind.nv]
         self._p = tree.positions_of(plain)
         self._w = tree.velocities_of(plain)
-        self.turning = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
+        self.quaternion_links = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
         self._kinds = [  # with the entries of their positions and velocities, a row for each joint
             (_Kind(kind.form(), kind), np.stack([*map(tree.positions, own)]), np.stack([*map(tree.velocities, own)]))
-            for kind, own in by_kind(tree, self.turning)
+            for kind, own in by_kind(tree, self.quaternion_links)
         ]
 
     def start(self) -> np.ndarray:
-        """The position from which each joint starts, or the nearest within its limits."""
+        """Σ nq: where each joint starts, moved into its limits."""
         return np.concatenate([_within(link.kind, link.start) for link in self.tree.links])
 
     def random(self, rng: np.random.Generator, links: Sequence[int] | None = None) -> np.ndarray:
-        """Random positions of joints within their limits, of all of them or of those that carry some links."""
+        """Random positions within limits, of all joints or of those of some links."""
         entries = np.arange(self.tree.nq) if links is None else self.tree.positions_of(links)
         p = np.empty(self.tree.nq)
         p[entries] = rng.uniform(*self._range[:, entries])
-        for link in self.turning if links is None else (link for link in links if link in self.turning):
+        for link in self.quaternion_links if links is None else [i for i in links if i in self.quaternion_links]:
             p[self.tree.positions(link)] = self.tree.links[link].kind.random(rng)
         return p[entries]
 
     @cached_property
     def _range(self) -> np.ndarray:
-        """The ranges of all positions, lower and upper; nothing of orientations."""
+        """2 × Σ nq: the ranges from which positions are drawn; zeros for orientations."""
         result = np.zeros((2, self.tree.nq))
         for i, link in enumerate(self.tree.links):
-            if i not in self.turning:
+            if i not in self.quaternion_links:
                 result[:, self.tree.positions(i)] = link.kind.range()
         return result
 
-    @cached_property
-    def limits(self) -> np.ndarray:
-        """2 × nq: the lower and upper limits of all positions; infinite where there are none, and of orientations."""
-        result = np.repeat([[-np.inf], [np.inf]], self.tree.nq, axis=1)
-        for i, link in enumerate(self.tree.links):
-            if i not in self.turning:
-                result[:, self.tree.positions(i)] = link.kind.lower, link.kind.upper
-        return result
-
     def integrate(self, p: np.ndarray, w: np.ndarray) -> np.ndarray:
-        """The positions after moving from p with the velocities w for a unit of time."""
+        """The positions after moving from p with the velocities w for 1 s."""
         p, w = _batch(p, w)
         q = p.copy()
         q[..., self._p] += w[..., self._w]
@@ -75,7 +70,7 @@ class Motion:
         return q
 
     def difference(self, p: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """The velocities that lead from p to q in a unit of time."""
+        """The velocities that lead from p to q within 1 s."""
         p, q = _batch(p, q)
         w = np.zeros((*p.shape[:-1], self.tree.nv))
         w[..., self._w] = q[..., self._p] - p[..., self._p]
@@ -101,7 +96,7 @@ class _Kind:
 
 @cache
 def _function(kind: _Kind, name: str, compiled: bool) -> Executable:
-    """A function of a kind of joint, for any number of them."""
+    """`integrate`, `difference` or `normalize` of a kind of joint, as a program over any number of states."""
     joint, builder = kind.joint, Builder(name)
     a, b, result = {"integrate": "qvq", "difference": "qqv", "normalize": "q q"}[name]
     sizes = {"q": joint.nq, "v": joint.nv}

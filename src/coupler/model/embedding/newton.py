@@ -1,4 +1,4 @@
-"""Newton's way to closed configurations, as a program: all clusters at once, each by its own linear system."""
+"""Newton's method for closed configurations, as a program: all clusters at once, each by its own linear system."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from coupler.model.embedding.kernels import copy
 from coupler.model.tolerances import CLOSED_BY_NEWTON, SETTLED, STRIDE
 from coupler.model.tree import Tree
 
-_ROUNDS = 40  # so many at most
-_NEAR = 24  # rounds in which the nearest closed configuration is sought
-_NEVER_ZERO = 1e-30  # added to φᵀφ: a closed loop whose joints may not move still has a regular system
+_ROUNDS = 40  # the largest number of rounds
+_NEAR = 24  # rounds that look for the nearest closed configuration; later ones for any
+_NEVER_ZERO = 1e-30  # added to φᵀφ, so that the system of a closed loop with all joints held is regular
 
 
 def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
-    """(p, step, weight) → q, φ: positions that close the loops, and what is left of their residuals.
+    """(p, step, weight) → q, φ: positions that close the loops, and the remaining residuals.
 
     Positions are q = integrate(p, x), and x = step + d. Each round takes d to −W Kᵀ (K W Kᵀ + φᵀφ)⁻¹ (φ − K d), with
     K = ∂φ/∂x. This ends where φ = 0 and W⁻¹ d has no part along the loops' freedoms: for weights of one, at the nearest
@@ -31,7 +31,7 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
 
     Args:
         tree: the links.
-        loops: what to close, by those of their rows that are kept; the others must follow from those.
+        loops: what to close. Only kept rows are solved for; the others must follow from them.
     """
     b = Builder("newton", tree.parameters)
     p, n = b.input("p", tree.nq), tree.nv
@@ -62,20 +62,20 @@ class _Solver:
         b.loop(_start, progress=self.progress())
         self.clusters: list[Window] = []
         self.columns: list[dict[str, Any]] = []
-        for alike in grouped([own for own in constraints.clusters if own[0].kept], lambda own: own[0].kept).values():
-            rows = alike[0][0].kept
-            records = b.records(f"cluster{rows}", len(alike), N=symmetric(rows), right=rows, force=rows, longest=())
-            self.clusters.append(records[:] | fields(f=constraints.f.at([f for _, f, _ in alike], rows)))
-            numbers = np.repeat(np.arange(len(alike)), [len(loop.columns) for loop, _, _ in alike])
-            entries = np.concatenate([loop.columns for loop, _, _ in alike])
-            K = np.concatenate([first + rows * np.arange(len(loop.columns)) for loop, _, first in alike])
+        constrained = [cluster for cluster in constraints.clusters if cluster[0].kept]
+        for rows, clusters in grouped(constrained, lambda cluster: cluster[0].kept).items():
+            records = b.records(f"cluster{rows}", len(clusters), N=symmetric(rows), right=rows, force=rows, longest=())
+            self.clusters.append(records[:] | fields(f=constraints.f.at([f for _, f, _ in clusters], rows)))
+            numbers = np.repeat(np.arange(len(clusters)), [len(loop.columns) for loop, _, _ in clusters])
+            entries = np.concatenate([loop.columns for loop, _, _ in clusters])
+            K = np.concatenate([first + rows * np.arange(len(loop.columns)) for loop, _, first in clusters])
             column = fields(K=constraints.K.at(K, rows), weight=weight.at(entries), step=steps.at(entries))
             column |= fields(x=x.at(entries), start=start.at(entries))
             self.columns.append({"cluster": records[numbers], "column": column})
             b.loop(_begin, cluster=self.clusters[-1])
 
     def step(self) -> None:
-        """Moves x towards closed loops."""
+        """Moves x by one step."""
         for cluster, columns in zip(self.clusters, self.columns, strict=True):
             self.b.loop(_begin, cluster=cluster)
             progress = self.progress(columns["cluster"].fields["N"].rows)
@@ -85,12 +85,12 @@ class _Solver:
             self.b.loop(_add_step, **columns)
 
     def progress(self, rows: int = 1) -> Window:
-        """How far the whole robot has come, seen from that many rows."""
+        """The progress of the whole robot, for that many rows."""
         names = enumerate(("worst", "longest", "round", "pull"))
         return fields(**{name: self._progress.at([i] * rows) for i, name in names})
 
     def measure(self) -> None:
-        """Finds the largest residual, and the longest step of the round."""
+        """Determines the largest residual, and the longest step of the round."""
         self.b.loop(_begin_round, progress=self.progress())
         for cluster in self.clusters:
             self.b.loop(_note_worst, progress=self.progress(cluster.fields["N"].rows), cluster=cluster)
@@ -133,7 +133,7 @@ def _start(progress: View) -> None:
 
 
 def _begin_round(progress: View) -> None:
-    """No residual and no step has been seen. In late rounds nothing pulls back any more: closed comes before near."""
+    """Resets residual and step. In late rounds nothing pulls back to the start: closed matters more than near."""
     progress.worst = progress.longest = np.array(0.0)
     progress.round += 1.0
     progress.pull = np.where(progress.round < _NEAR, 1.0, 0.0)

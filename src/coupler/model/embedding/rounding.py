@@ -21,7 +21,7 @@ import numpy as np
 from coupler.model.embedding.choice import pivots
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
-from coupler.model.joint import LoopKind
+from coupler.model.loop_kind import LoopKind
 from coupler.model.tolerances import CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform

@@ -87,13 +87,13 @@ class Crowd:
 def _last_where_stopped(q: np.ndarray, robot: Robot) -> np.ndarray:
     """States, (robots, T, nq), in which a robot that stopped stays where it was."""
     q = q.copy()
-    for own in q:
-        there = np.isfinite(own).all(axis=1)
-        if not there.any():
-            own[:] = robot.neutral()
-        elif not there.all():
-            rows = np.maximum.accumulate(np.where(there, np.arange(len(own)), 0))
-            own[:] = own[rows]
+    for states in q:
+        finite = np.isfinite(states).all(axis=1)
+        if not finite.any():
+            states[:] = robot.neutral()
+        elif not finite.all():
+            rows = np.maximum.accumulate(np.where(finite, np.arange(len(states)), 0))
+            states[:] = states[rows]
     return q
 
 

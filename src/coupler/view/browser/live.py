@@ -23,8 +23,7 @@ from coupler.view.browser.overlays import Overlays
 from coupler.view.browser.robot_scene import RobotScene, rgb
 from coupler.view.browser.server import LOOPBACK, PORT, started
 from coupler.view.browser.transport import SPEEDS, speed_of
-from coupler.view.browser.tree_panel import TreePanel
-from coupler.view.browser.viewer import Viewer, scene_of
+from coupler.view.browser.viewer import Viewer, scene_of, tabbed_viewer
 from coupler.view.figure.colours import ACCENT
 from coupler.view.pulling import GRAVITY, Pull
 
@@ -86,8 +85,9 @@ class Live:
         )
         speed = gui.add_dropdown("Speed", SPEEDS, initial_value="1 ×")
         speed.on_update(lambda event: setattr(self, "_speed", speed_of(event.target.value)))
-        own = float(-robot.gravity @ self._scene.figure.up)
-        gravity = gui.add_slider("Gravity (m/s²)", min(0.0, own), max(20.0, own), 0.01, round(own, 2))
+        strength = float(-robot.gravity @ self._scene.figure.up)
+        low, high = min(0.0, strength), max(20.0, strength)
+        gravity = gui.add_slider("Gravity (m/s²)", low, high, 0.01, round(strength, 2))
         gravity.on_update(lambda event: self._set_gravity(float(event.target.value)))
         if self.simulation.contacts:
             friction = gui.add_slider("Friction", 0.0, 2.0, 0.05, min(self._friction(), 2.0), hint="of all contacts")
@@ -107,12 +107,12 @@ class Live:
         self.simulation.reset()
 
     def _set_gravity(self, strength: float) -> None:
-        own, up = self.simulation.robot.gravity, self._scene.figure.up
-        self._extra = -(strength + own @ up) * up  # what it has across stays
+        gravity, up = self.simulation.robot.gravity, self._scene.figure.up
+        self._extra = -(strength + gravity @ up) * up  # what it has across stays
 
     def _friction(self) -> float:
-        given = [s.friction for s in self.simulation.robot.shapes if s.friction is not None and s.touches]
-        return max(given, default=self.simulation.options.friction)
+        coefficients = [s.friction for s in self.simulation.robot.shapes if s.friction is not None and s.touches]
+        return max(coefficients, default=self.simulation.options.friction)
 
     def _set_friction(self, coefficient: float) -> None:
         """Goes on with another simulation, which has to be compiled first."""
@@ -177,7 +177,7 @@ class Live:
             for forces in (acting.f_ext, np.zeros((len(self._masses), 6))):
                 trial.step(acting.tau, forces, motors=acting.motors, rates=acting.rates)
         except ModelError:
-            return  # which the first step tells
+            return  # the first step reports it
 
     def _acting(self, simulation: Simulation) -> Acting:
         """What the user's controllers want."""
@@ -217,7 +217,7 @@ class Live:
         try:
             poses = self._scene.figure.poses(simulation.q)
         except ModelError:
-            return  # not finite, as the message tells already
+            return  # not finite; the message says so already
         with self._server.atomic():
             self._scene.show(poses)
             forces = simulation.contact_forces
@@ -251,9 +251,5 @@ def live_viewer(
     """A simulation that runs while it is looked at."""
     server = started(host, port)
     scene = scene_of(server, simulation.robot, simulation.q[None])
-    tabs = server.viser.gui.add_tab_group()
-    with tabs.add_tab("Run"):
-        live = Live(server.viser, scene, simulation, Control(controller, motors))
-    with tabs.add_tab("Clusters"):
-        TreePanel(server.viser, scene)
-    return Viewer(server, simulation.robot, live)
+    control = Control(controller, motors)
+    return tabbed_viewer(server, scene, "Run", lambda: Live(server.viser, scene, simulation, control))

@@ -14,8 +14,7 @@ from coupler.view.browser.plots import CursorPlots
 from coupler.view.browser.robot_scene import RobotScene
 from coupler.view.browser.server import LOOPBACK, PORT, started
 from coupler.view.browser.transport import Transport
-from coupler.view.browser.tree_panel import TreePanel
-from coupler.view.browser.viewer import Viewer, scene_of
+from coupler.view.browser.viewer import Viewer, scene_of, tabbed_viewer
 from coupler.view.recording import Recording
 
 if TYPE_CHECKING:
@@ -92,9 +91,4 @@ def log_viewer(robot: Robot, log: Log, host: str = LOOPBACK, port: int = PORT) -
     recording = Recording.of(robot, log)
     server = started(host, port)
     scene = scene_of(server, robot, camera_states(recording))
-    tabs = server.viser.gui.add_tab_group()
-    with tabs.add_tab("Play"):
-        player = Player(server.viser, scene, recording)
-    with tabs.add_tab("Clusters"):
-        TreePanel(server.viser, scene)
-    return Viewer(server, robot, player)
+    return tabbed_viewer(server, scene, "Play", lambda: Player(server.viser, scene, recording))

@@ -1,4 +1,4 @@
-"""Sliders for the independent coordinates; what depends on them, and how well loops are closed, is told below."""
+"""Sliders for the independent coordinates; what depends on them, and how well loops are closed, is shown below."""
 
 from __future__ import annotations
 
@@ -69,18 +69,18 @@ class PosePanel:
             self._add_joints(joints, folded)
             return
         for start in range(0, len(joints), _MOST_LISTED):
-            some = joints[start : start + _MOST_LISTED]
-            with self._gui.add_folder(f"{some[0][0]} … {some[-1][0]}", expand_by_default=False):
-                self._add_joints(some, folded)
+            page = joints[start : start + _MOST_LISTED]
+            with self._gui.add_folder(f"{page[0][0]} … {page[-1][0]}", expand_by_default=False):
+                self._add_joints(page, folded)
 
     def _add_joints(self, joints: list[tuple[str, list[tuple[Coordinate, Any]]]], folded: bool) -> None:
-        for joint, own in joints:
-            if len(own) > 1:
+        for joint, coordinates in joints:
+            if len(coordinates) > 1:
                 with self._gui.add_folder(joint, expand_by_default=not folded):
-                    for coordinate, value in own:
+                    for coordinate, value in coordinates:
                         self._add_slider(coordinate, value, coordinate.label.removeprefix(f"{joint} "))
             else:
-                self._add_slider(*own[0], joint)
+                self._add_slider(*coordinates[0], joint)
 
     def _add_slider(self, coordinate: Coordinate, value: float, label: str) -> None:
         unit = "rad" if coordinate.angular else "m"
@@ -136,7 +136,7 @@ class PosePanel:
     def _tell(self) -> None:
         self.scene.show(self.scene.figure.poses(self.posing.q))
         self.message.content = _warning(self.posing.message)
-        self._state.content = told(self.posing)
+        self._state.content = followers_html(self.posing)
 
 
 def _marks(coordinate: Coordinate) -> tuple[tuple[float, str], ...] | None:
@@ -154,7 +154,7 @@ def _warning(text: str) -> str:
     return f'<div role="alert" style="{box};font-size:0.8em">{escape(text)}</div>'
 
 
-def told(posing: Posing) -> str:
+def followers_html(posing: Posing) -> str:
     """Dependent joints with their limits, and loops with their errors, as HTML."""
     robot, set_ones = posing.robot, {each.joint for each in posing.coordinates}
     kinds, rows = {joint.name: joint.kind for joint in robot.joints}, []

@@ -100,19 +100,19 @@ class RobotScene:
                 opacity = _FAINT if faint else float(colour[3]) * (_GLASS if self._see_through else 1.0)
                 mesh.opacity = None if opacity >= 1.0 else opacity
 
-    def on_click(self, told: Callable[[str], None]) -> None:
+    def on_click(self, callback: Callable[[str], None]) -> None:
         """Calls a function with the name of a body that is clicked; what is under the cursor is outlined."""
         for solid, mesh in zip(self.figure.solids, self._meshes, strict=True):
             if solid.body != GROUND:
-                mesh.on_click(lambda _, body=solid.body: told(body))
+                mesh.on_click(lambda _, body=solid.body: callback(body))
 
-    def on_drag(self, told: Callable[[str, Any], None]) -> None:
+    def on_drag(self, callback: Callable[[str, Any], None]) -> None:
         """Calls a function with the name of a body and the event while it is dragged."""
         for solid, mesh in zip(self.figure.solids, self._meshes, strict=True):
             if solid.body != GROUND:
 
                 async def dragged(event: Any, body: str = solid.body) -> None:  # in order, as coroutines are called
-                    told(body, event)
+                    callback(body, event)
 
                 mesh.on_drag("left")(dragged)
 

@@ -35,7 +35,7 @@ class Server:
     def stop(self) -> None:
         if self._gate is not None:
             self._gate.stop()
-        with redirect_stdout(StringIO()):  # where viser tells that it stopped
+        with redirect_stdout(StringIO()):  # where viser prints that it stopped
             self.viser.stop()
 
 

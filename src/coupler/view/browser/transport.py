@@ -35,7 +35,7 @@ class Transport:
         Args:
             gui: viser's.
             start, end: of what is shown, s.
-            show: shows a time, s; told whether it is playing.
+            show: shows a time, s, given whether it is playing.
         """
         self.time, self.playing, self._start, self._end, self._show = start, True, start, end, show
         self._speed, self._scrubs, self._wake, self._stopped = 1.0, 0, threading.Event(), False

@@ -1,4 +1,4 @@
-"""The cluster tree beside the robot: what is pointed at is highlighted, and what is known of it told."""
+"""The cluster tree beside the robot: what is pointed at is highlighted and described."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class TreePanel:
         scene.on_click(self.clicked)
 
     def clicked(self, body: str) -> None:
-        """Highlights the cluster of a body, and tells of the body; a second click undoes it."""
+        """Highlights the cluster of a body, and describes the body; a second click undoes it."""
         self.field.value = "" if self.field.value == body else body
         self._tree.content = self._drawn()
 
@@ -118,11 +118,11 @@ def _swatch(colour: Any) -> str:
 
 
 def _about(robot: Robot, body: str) -> str:
-    own, joint = robot.bodies[body], next((joint for joint in robot.joints if joint.child == body), None)
+    mass, joint = robot.bodies[body].mass, next((joint for joint in robot.joints if joint.child == body), None)
     carried = f"{joint.kind.kind} joint {joint.name!r} on {joint.parent!r}" if joint else ""
     welded = [name for name in robot.tree.links[robot.tree.place[body][0]].bodies if name != body]
     more = f"welded to {counted(len(welded), 'other body', 'other bodies')}" if welded else ""
-    lines = [f"<b>{escape(body)}</b>", f"{own.mass:.4g} kg", escape(carried), more]
+    lines = [f"<b>{escape(body)}</b>", f"{mass:.4g} kg", escape(carried), more]
     return _said("<br>".join(line for line in lines if line))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from html import escape
 from typing import Any, Self
 
@@ -104,9 +105,21 @@ def pose_viewer(robot: Robot, q: Any = None, host: str = LOOPBACK, port: int = P
     server = started(host, port)
     scene = scene_of(server, robot, posing.q[None])
     posing = Posing(robot, q, scene.figure.size)
+    return tabbed_viewer(server, scene, "Pose", lambda: PosePanel(server.viser, posing, scene))
+
+
+def tabbed_viewer(server: Server, scene: RobotScene, title: str, panel: Callable[[], Any]) -> Viewer:
+    """A viewer with two tabs.
+
+    Args:
+        server: the server that shows the scene.
+        scene: the robot in it.
+        title: the title of the first tab; the second has the cluster tree.
+        panel: adds what is shown to the first tab, and returns it.
+    """
     tabs = server.viser.gui.add_tab_group()
-    with tabs.add_tab("Pose"):
-        pose = PosePanel(server.viser, posing, scene)
+    with tabs.add_tab(title):
+        shown = panel()
     with tabs.add_tab("Clusters"):
         TreePanel(server.viser, scene)
-    return Viewer(server, robot, pose)
+    return Viewer(server, scene.figure.robot, shown)

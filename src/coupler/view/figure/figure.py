@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.kinematics import body_poses
-from coupler.model import Mesh, Plane, Robot, Shape
+from coupler.model import Mesh, Plane, Robot
 from coupler.model.loops import Rod
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted
@@ -85,12 +86,9 @@ class Figure:
     def _shapes(self) -> dict[int, list[Solid]]:
         """Solids from shapes, by link: those to be seen, or else those that touch."""
         solids_of: dict[int, list[Solid]] = {}
-        wanted: dict[int, list[Shape]] = {}
-        for shape in self.robot.shapes:
-            if not isinstance(shape.geometry, Plane):
-                wanted.setdefault(self.robot.tree.place[shape.body][0], []).append(shape)
+        bounded = (shape for shape in self.robot.shapes if not isinstance(shape.geometry, Plane))
         lost = 0
-        for link, shapes in wanted.items():
+        for link, shapes in grouped(bounded, lambda shape: self.robot.tree.place[shape.body][0]).items():
             for choice in ([s for s in shapes if s.visible], [s for s in shapes if not s.visible]):
                 solids = list[Solid]()
                 for shape in choice:
@@ -189,15 +187,15 @@ class Figure:
 
     def colours(self, colouring: Colouring) -> list[np.ndarray]:
         """Red, green, blue and opacity of each solid, from 0 to 1."""
-        own = body_colours(self.robot, colouring)
-        return [_colour(solid, own[solid.body], colouring) for solid in self.solids]
+        of_body = body_colours(self.robot, colouring)
+        return [_colour(solid, of_body[solid.body], colouring) for solid in self.solids]
 
 
-def _colour(solid: Solid, own: np.ndarray, colouring: Colouring) -> np.ndarray:
+def _colour(solid: Solid, of_body: np.ndarray, colouring: Colouring) -> np.ndarray:
     if solid.colour is not None and (colouring == "file" or solid.body == GROUND):
         return solid.colour
     fixed = {"metal": METAL, "loop": ACCENT}.get(solid.tone)
-    rgb = np.array(fixed) if fixed else own * (_SHADE if solid.tone == "shade" else 1.0)
+    rgb = np.array(fixed) if fixed else of_body * (_SHADE if solid.tone == "shade" else 1.0)
     return np.append(rgb, 1.0)
 
 

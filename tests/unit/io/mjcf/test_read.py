@@ -588,8 +588,8 @@ def test_what_is_not_modelled_is_counted(write: Any) -> None:
         <sensor><jointpos joint="turn"/></sensor>
         <keyframe><key ctrl="1 0 0"/></keyframe>"""
     robot, untold = read(write(world, rest))
-    assert robot.remarks[0] == "1 sensor not read; sites are frames"
-    assert "ctrl and act of 1 keyframe not read; keyframes are states" in robot.remarks
+    assert robot.remarks[0] == "1 sensor left out; sites are kept as frames"
+    assert "ctrl and act of 1 keyframe left out: a keyframe is a state" in robot.remarks
     assert untold == [
         "1 equality switched off",
         "1 equality of tendons or flexes",
@@ -745,6 +745,7 @@ def test_a_missing_include_is_told(write: Any) -> None:
             '<equality><connect body1="arm" body2="hand" anchor="0 0 0"/></equality>',
             r"line 2, <equality>: MuJoCo rejects it: unknown element 'hand'",
         ),
+        (INERTIAL, '<keyframe><key qpos="1 2 3"/></keyframe>', "MuJoCo rejects it: keyframe '': .* got 3$"),
         (INERTIAL + "<spring/>", "", r"line 4, <spring>: MuJoCo rejects it: Schema violation"),
         (INERTIAL + '<joint name="a" damping="-1"/>', "", r"line 4, <body name='arm'>: .*damping"),
     ],

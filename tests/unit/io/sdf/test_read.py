@@ -173,7 +173,7 @@ def test_closures_are_for_urdf(read: Read) -> None:
 
 
 def test_a_newer_version_is_told(read: Read) -> None:
-    with pytest.warns(ModelWarning, match=r"robot\.sdf is of SDFormat 1\.12, and read as 1\.11"):
+    with pytest.warns(ModelWarning, match=r"robot\.sdf is SDFormat 1\.12, which is read as 1\.11"):
         read(sdf(TWO + HINGE, "1.12"))
 
 
@@ -249,7 +249,7 @@ def test_frames_of_the_world_are_told(read: Read) -> None:
 
 
 def test_a_link_called_ground_is_renamed(read: Read) -> None:
-    with pytest.warns(ModelWarning, match="the link 'ground' is renamed 'ground_link'"):
+    with pytest.warns(ModelWarning, match="link 'ground' is renamed 'ground_link'"):
         assert read(sdf(link("ground"))).body_names == ["ground_link"]
 
 

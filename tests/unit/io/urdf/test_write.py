@@ -280,7 +280,7 @@ def test_a_target_that_cannot_be_is_told(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="there is no folder"):
         save(robot, tmp_path / "missing" / "robot.urdf")
     for name in ("robot.stl", "robot"):
-        with pytest.raises(ModelError, match=r"a robot is saved to '\.urdf', '\.xml'"):
+        with pytest.raises(ModelError, match=r"robots are saved as \.urdf \(URDF\+\), \.xml \(MJCF\)"):
             save(robot, tmp_path / name)
 
 

@@ -141,10 +141,12 @@ class Search:
         """One step of each search that is not finished."""
         searching = self._records[self._places].fields["searching"]
         assert isinstance(searching, Slot)
-        for side in (0, 1):
-            self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
-        window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
-        self._builder.loop(kernels.improve, pair=window, among=self._among, where=searching)
+        loops = [own for side in (0, 1) for own in self._pairs_looked_at(side)] + [np.array(self._all)]
+        with self._builder.interleave(_pair_by_pair(loops)):  # one way through the pairs, not one for each kind
+            for side in (0, 1):
+                self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
+            window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
+            self._builder.loop(kernels.improve, pair=window, among=self._among, where=searching)
 
     def _flat(self, i: int) -> bool:
         """Whether both shapes of a pair have patches."""
@@ -211,6 +213,16 @@ class Search:
             table = fields(numbers=constants([numbers(self._forms[i][side]) for i in same_kind]))
             flags = {"among": self._flags(same_kind), "where": rows_of(where, same_kind)}
             self._builder.loop(looking, pair=self._window(same_kind) | table, **flags)
+
+    def _pairs_looked_at(self, side: int) -> list[np.ndarray]:
+        """The pairs in each loop that `_look_at` writes over all of them, row by row."""
+        kinds = self._alike(lambda i: self._key(i, side))
+        rows = [[self._rows_looked_at(i, side) for i in alike] for alike in kinds]
+        return [np.repeat(alike, many) for alike, many in zip(kinds, rows, strict=True)]
+
+    def _rows_looked_at(self, i: int, side: int) -> int:
+        own = self._forms[i][side]
+        return len(cores.chunks(own)) if isinstance(own, Hull) else 1
 
     def _try_faces(self, rows: Rows, side: int) -> None:
         """Tries the normals of hulls' faces as directions to start from."""
@@ -296,3 +308,13 @@ def _boxes(both: Forms) -> bool:
 
 def _corners(shape: Geometry) -> int:
     return sides(shape) if has_patches(shape) else 3
+
+
+def _pair_by_pair(loops: Sequence[np.ndarray]) -> np.ndarray:
+    """The order in which loops take their next rows, so that all rows of a pair come before those of the next pair.
+
+    Args:
+        loops: for each loop, the pairs of its rows, in ascending order.
+    """
+    turns = np.repeat(np.arange(len(loops)), [len(pairs) for pairs in loops])
+    return turns[np.argsort(np.concatenate(loops), kind="stable")]

@@ -54,7 +54,11 @@ def _contact(rows: int, discs: int) -> Layout:
 
 
 class Refinement:
-    """The rules that follow the sweeps over the active blocks of a problem."""
+    """The rules that follow the sweeps over the active blocks of a problem.
+
+    Attributes:
+        limit: 1, the residual that was to be reached, m/s; without bound where sweeps have reached it.
+    """
 
     def __init__(self, blocks: InteractingBlocks, ways: Ways, relaxation: Relaxation) -> None:
         builder = blocks.builder
@@ -63,6 +67,7 @@ class Refinement:
         names = (*_STATE, *interior.STATE, *path.STATE)
         self._state = {name: builder.scratch(f"refinement_{name}", 1) for name in names}
         self._known = dict[int, Window]()  # of kinds of blocks, by the first of each
+        self.limit = self._state["limit"]
         self._records = BlockRecords(builder, "refined", blocks.rows, blocks.joints, _contact, _JOINT)
 
     def solve(self, tolerance: float, residual: Vector, iterations: Vector) -> None:
@@ -77,6 +82,7 @@ class Refinement:
         state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
         state |= fields(sign=self._system.sign.at(0))
+        builder.loop(_set_no_limit, state=state)
         with builder.repeat(until=_good_enough, at_most=1, rare=True, state=state):
             if islands := self._relaxation.islands:
                 islands.choose(tolerance)
@@ -186,6 +192,10 @@ class Refinement:
 
 
 # States: how large their numbers are, and which rule they follow
+
+
+def _set_no_limit(state: View) -> None:
+    state.limit = np.array(interior.ENDLESS)
 
 
 def _clear_scales(state: View) -> None:

@@ -1,4 +1,4 @@
-"""The kinds of legs, one a file. A new kind is a subclass of `Leg` in a file of its own, and an entry in this list."""
+"""The kinds of legs, one per file. A new kind is a subclass of `Leg` in a file of its own, and an entry in `LEGS`."""
 
 from coupler.model.closed_forms.legs.crank import Crank
 from coupler.model.closed_forms.legs.elbow import Elbow

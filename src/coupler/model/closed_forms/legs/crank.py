@@ -1,4 +1,4 @@
-"""Cranks with rods."""
+"""A crank with a rod."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from coupler.spatial import Transform
 
 
 class Crank(Leg):
-    """A crank with a rod to a ball: RSS, where the rod has no mass, or RUS, on either side of which the rod may hang.
+    """A crank with a rod to a ball: RSS, where the rod is massless, or RUS, with the rod on either side's arm.
 
-    With e the radius of the crank and t the point that the rod leads to, both in the crank's plane, the rod's length l
-    demands t₀ cos θ + t₁ sin θ = c, where 2 e c = e² + t² + h² − l² and h is how far t is above the crank's tip.
+    With the crank's radius e and the rod's far end t in the crank's plane, the rod's length l requires
+    t₀ cos θ + t₁ sin θ = c, where 2 e c = e² + t² + h² − l² and h is the height of the far end above the crank's tip.
     """
 
     @property
@@ -53,7 +53,7 @@ class Crank(Leg):
         s = self.modes[0] * np.sqrt(square - c * c)
         cosine, sine = (c * t[0] - s * t[1]) / square, (c * t[1] + s * t[0]) / square
         angle = arm.references[0] + np.arctan2(sine, cosine)
-        if arm.kinds == "RRR":  # the rod as the crank sees it, in axes that are those of the frame for reference
+        if arm.kinds == "RRR":  # the rod in the crank's frame, whose axes are those of `frame` in the reference pose
             w = np.array([cosine * t[0] + sine * t[1] - e, cosine * t[1] - sine * t[0], t[2]])
             return [angle, *self._rod_angles(arm, frame, w)]
         if self.goal.kinds:
@@ -70,7 +70,7 @@ class Crank(Leg):
         return length(arm.end - _centre(arm))
 
     def _rod_angles(self, arm: Arm, seen: Transform, w: Array) -> list[Any]:
-        """Positions of the last two joints of an arm, whose axes meet, for its end to lie along w from there."""
+        """Positions of the last two joints of an arm, whose axes meet, that point its end along w from there."""
         z, y = arm.axes[-2:]
         turned = frame_of(z, np.cross(y, z), np.zeros(3)).E
         end = snapped(turned @ (arm.end - _centre(arm)))
@@ -81,6 +81,6 @@ class Crank(Leg):
 
 
 def _centre(arm: Arm) -> np.ndarray:
-    """Where the last two axes of an arm meet, which are at right angles."""
+    """The point in which the last two axes of an arm meet, at right angles."""
     z, (first, second) = arm.axes[-2], arm.points[-2:]
     return snapped(first + ((second - first) @ z) * z)

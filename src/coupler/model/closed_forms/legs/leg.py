@@ -1,11 +1,11 @@
-"""Legs: chains of joints between two links whose places are known, solved in closed form.
+"""Legs: chains of joints between two links whose poses are known, solved in closed form.
 
-A leg has an arm on its base, an arm on its goal, or both. The arms' ends are held together, by a ball, a hinge or a
-rod. What the leg solves for are the positions of the arms' joints; where the goal is against the base follows from the
-joints of a chain, whose positions are known. Where the ends cannot reach each other, positions are NaN. Every square
-root has a sign, the assembly mode of the leg: which of two elbows it has.
+A leg has an arm on its base link, an arm on its goal link, or both. A ball, a hinge or a rod holds the arms' ends
+together. The leg is solved for the positions of the arms' joints. Where the goal is relative to the base follows from
+the known positions of a chain of joints between them. Where the ends cannot reach each other, the solution is NaN. The
+sign of each square root is the assembly mode of the leg: which of two elbows it has.
 
-Names of legs are those of the literature: R turns, P slides, U is a pair of turns at right angles, S is a ball.
+Legs have their names from the literature: R rotates, P slides, U is two rotations at right angles, S is a ball.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from coupler.spatial import Transform
 
 Array = Any  # an ndarray of floats, or of nodes
 Modes = tuple[float, ...]  # signs of square roots
-Limits = Mapping[int, np.ndarray]  # by the number of each joint, 2: its least and largest position; infinite for none
+Limits = Mapping[int, np.ndarray]  # by the number of a joint, 2: its lowest and highest position; infinite for none
 
-NEAR = 1e-12  # m: what is nearer than this is in the same place
+NEAR = 1e-12  # m: points closer than this coincide
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,9 +36,9 @@ class Leg(ABC):
     """One leg.
 
     Attributes:
-        base, goal: its arms, of which one may have no joints; each as the link sees it that carries it.
+        base, goal: its arms, one of which may have no joints, each in the frame of the link that carries it.
         chain: the joints between the two links.
-        rod: the length of the rod between the arms' ends, m; None where they are held directly.
+        rod: the length of the rod between the arms' ends, m; None where they are held together directly.
         modes: its assembly mode.
     """
 
@@ -51,21 +51,21 @@ class Leg(ABC):
     @property
     @abstractmethod
     def name(self) -> str:
-        """What the literature calls it."""
+        """Its name in the literature."""
 
     @classmethod
     @abstractmethod
     def fits(cls, base: Arm, goal: Arm, rod: float | None) -> bool:
-        """Whether these arms, held together directly or by a rod of some length, make such a leg."""
+        """Whether these arms, held together directly or by a rod of that length, form such a leg."""
 
     @classmethod
-    def held(cls, base: Arm, goal: Arm, chain: Chain) -> tuple[Arm, Arm]:
-        """The same arms, if a ball holds their ends, which has no axis of its own."""
+    def with_ball(cls, base: Arm, goal: Arm, chain: Chain) -> tuple[Arm, Arm]:
+        """The arms as they are where a ball, which has no axis of its own, holds their ends together."""
         return base, goal
 
     @classmethod
     def roots(cls, base: Arm, goal: Arm) -> int:
-        """How many square roots it has."""
+        """The number of square roots in its solution."""
         return 1
 
     @classmethod
@@ -75,18 +75,18 @@ class Leg(ABC):
             yield cls(base, goal, chain, rod, modes)
 
     def has_dead_points(self, limits: Limits) -> bool:
-        """Whether the known joints may fail to determine the others, while its own keep within their limits."""
+        """Whether the known joints can fail to determine the others while these stay within their limits."""
         return True
 
     def turns_of(self, limits: Limits) -> Iterator[tuple[int, float]]:
-        """The joints that it turns, and how far from reference it can tell how far they are turned, rad.
+        """The rotating joints of its arms, and how far from reference their angles are unique, rad.
 
-        Beyond half a turn, an angle is the same as one on the other side. A chain that turns with the arm uses that up.
+        An arctangent is unique within half a turn. Where a chain rotates with the arm, its range is subtracted.
         """
         for arm, chain in ((self.base, self.chain.to_base), (self.goal, self.chain.to_goal)):
             for i, (number, kind) in enumerate(zip(arm.joints, arm.kinds, strict=True)):
-                turning = chain if i == 0 and self._follows_chain else ()
-                used = [_reach(limits.get(joint.number), joint.assembled[0]) for joint in turning]
+                rotating_along = chain if i == 0 and self._follows_chain else ()
+                used = [_range(limits.get(joint.number), joint.assembled[0]) for joint in rotating_along]
                 if kind == "R":
                     yield number, np.pi - float(sum(used))
 
@@ -94,23 +94,23 @@ class Leg(ABC):
 
     @abstractmethod
     def solve(self, q: Positions) -> list[Any]:
-        """Positions of the joints of both arms, the base's first, for those of the chain's joints."""
+        """Positions of the joints of both arms, the base's first, for positions of the chain's joints."""
 
     def _target(self, q: Positions, frame: Transform, point: np.ndarray) -> Array:
-        """A point of the goal in a frame of the base."""
+        """A point of the goal link, in a frame of the base link."""
         return frame.E @ (self.chain.from_goal(q, point) - frame.r)
 
     def _bend(self, q: Positions, arm: Arm, reference: np.ndarray, frame: Transform, vector: Array) -> Any:
-        """The position of an arm's first joint that turns a direction of the arm into a vector.
+        """The position of an arm's first joint that rotates a direction of the arm into a vector.
 
-        Where the chain turns in the arm's plane, or not at all, the angle is measured against the link that carries
-        base and goal, and the chain's own angles are added: it is continuous then, however often the chain turns.
+        Where the chain rotates in the arm's plane, or not at all, the angle is measured against the link that carries
+        base and goal, and the chain's own angles are subtracted. It is continuous then, however often the chain turns.
 
         Args:
             q: positions of the chain's joints.
-            arm: one of the leg's own.
-            reference: 3, the direction as the link sees it that carries the arm, where it is bent for reference.
-            frame: of the base.
+            arm: the base's or the goal's.
+            reference: 3, the direction in the reference pose of the arm, in the frame of the link that carries it.
+            frame: a frame of the base.
             vector: 3, in this frame.
         """
         chain, on_goal = self.chain, arm is self.goal
@@ -132,13 +132,13 @@ class Leg(ABC):
 
     @cached_property
     def _turns(self) -> tuple[list[float] | None, ...]:
-        """Of base and goal, in which way the chain's joints turn about the first axis of its arm, if all do."""
+        """For base and goal, the signs of the chain's rotations about its arm's first axis; None if one is not."""
         ways = (self.base, self.chain.to_base), (self.goal, self.chain.to_goal)
         return tuple(_turns(chain, arm.axes[0]) if arm.joints else None for arm, chain in ways)
 
 
 def _turns(joints: Sequence[ChainJoint], axis: np.ndarray) -> list[float] | None:
-    """For joints from a carrier to a link, in which way each turns about an axis of the link; None if one does not."""
+    """For joints from a carrier to a link, the sign of each rotation about an axis of the link; None if one is not."""
     signs: list[float] = []
     for joint in reversed(joints):
         if not isinstance(joint.kind, Revolute) or not is_parallel(axis, np.array([0.0, 0.0, 1.0])):
@@ -158,17 +158,17 @@ def length(v: Array) -> float:
 
 
 def pointed(h: float, sign: float, w: Array) -> tuple[Any, Any]:
-    """Turns (s, h), with s of the given sign, about z until it is above (w₀, w₁); the angle, and s."""
+    """Rotates (s, h) about z onto (w₀, w₁), with s of the given sign; returns the angle, and s."""
     square = w[0] * w[0] + w[1] * w[1]
     s = sign * np.sqrt(square - h * h if h else square)
     return (turn((s, h), w) if h else np.arctan2(sign * w[1], sign * w[0])), s
 
 
 def radius_of(arm: Arm) -> float:
-    """How far the end of an arm of one joint is from its axis."""
+    """The distance of the end of an arm of one joint from its axis, m."""
     return length(across(arm.end - arm.points[0], arm.axes[0]))
 
 
-def _reach(limits: np.ndarray | None, position: float) -> float:
-    """How far a joint moves from a position at the most; one of several freedoms has no limits, and moves anywhere."""
+def _range(limits: np.ndarray | None, position: float) -> float:
+    """How far a joint can move from a position; infinite for one of several freedoms, which has no limits."""
     return np.inf if limits is None else float(np.abs(limits - position).max())

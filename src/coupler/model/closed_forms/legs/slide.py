@@ -1,4 +1,4 @@
-"""Linear actuators."""
+"""A linear actuator."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from coupler.spatial import Transform
 
 
 class Slide(Leg):
-    """A joint that slides along an arm that turns in a plane, RPR, or points anywhere, SPU: a linear actuator.
+    """A slide on an arm that rotates in a plane, RPR, or about two axes, SPU: a linear actuator.
 
     With u the direction of the slide and f the distance of its line from the last axis, the end is at (√(w² − f²), f)
-    along and across u when it is at the distance w from that axis. How the arm turns follows.
+    along and across u when its distance from that axis is w. The rotation of the arm follows.
     """
 
     @property
@@ -40,18 +40,18 @@ class Slide(Leg):
 
     @cached_property
     def _frame(self) -> Transform:
-        """Of an arm that points anywhere: z along its first axis, y along the second, which passes at z = 0."""
+        """A frame for an arm about two axes: z along the first, y along the second, which passes at z = 0."""
         z, y = self.base.axes[:2]
         height = (self.base.points[1] - self.base.points[0]) @ z
         return frame_of(z, np.cross(y, z), self.base.points[0] + height * z)
 
     @cached_property
     def _hinge(self) -> np.ndarray:
-        """Where the second axis passes beside the first, along x."""
+        """1, how far the second axis is from the first, along x, m."""
         return snapped((self._frame.E @ (self.base.points[1] - self._frame.r))[:1])
 
     def has_dead_points(self, limits: Limits) -> bool:
-        """Its length may become zero, and an arm that points anywhere may come to point along its first axis."""
+        """Its length can become zero, and an arm about two axes can come to point along the first."""
         slides = np.array(limits[self.base.joints[-1]])
         if not (self._extents(slides) * self.modes[0] > 0.0).all():
             return True
@@ -65,17 +65,17 @@ class Slide(Leg):
         return not (np.array(aside) * self.modes[1] > 0.0).all()
 
     def _aside(self, turned: float, slide: float) -> float:
-        """How far the end of an arm that points anywhere is from its first axis, m, by its last two positions."""
+        """The distance of the end of an arm about two axes from the first, m, for its last two positions."""
         by = turned - self.base.references[1]
         x, _, z = self._frame.E @ (self.base.end + slide * self.base.axes[2] - self._frame.r)
         return float(np.cos(by) * (x - self._hinge[0]) + np.sin(by) * z + self._hinge[0])
 
     def _extents(self, slides: Any) -> Any:
-        """How far the end is along the slide from the point next to the last axis, for positions of the slide."""
+        """How far the end is along the slide from the point closest to the last axis, m, for positions of the slide."""
         return slides + (self.base.end - self.base.points[-2]) @ self.base.axes[-1]
 
     def clearances(self, positions: Sequence[float]) -> list[float]:
-        """What is zero at dead points, m: its length and, if it points anywhere, how far it is from its first axis."""
+        """What is zero at dead points, m: its length and, with two axes, the distance of its end from the first."""
         clear = [abs(float(self._extents(positions[-1])))]
         return clear if self.base.kinds == "RP" else [*clear, abs(self._aside(positions[1], positions[2]))]
 
@@ -97,7 +97,7 @@ class Slide(Leg):
         return [self.base.references[0] + first, self.base.references[1] + second, slide]
 
     def _extended(self, end: np.ndarray, w: Array) -> tuple[Any, Any]:
-        """Angle and slide for an end to get to w, in a plane around the last axis with x along the slide."""
+        """Angle and slide that bring an end to w, in the plane of the last axis with x along the slide."""
         f = float(end[1])
         square = w[0] * w[0] + w[1] * w[1]
         x = self.modes[0] * np.sqrt(square - f * f if f else square)

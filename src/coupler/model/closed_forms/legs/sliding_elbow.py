@@ -1,4 +1,4 @@
-"""Slides with rods in a plane."""
+"""A slide and a rotation in a plane."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from coupler.spatial import Transform
 
 
 class SlidingElbow(Leg):
-    """A slide and a turn in a plane, PRR or P-RR: the crank and rod of an engine, seen from the crank.
+    """A slide and a rotation in a plane, PRR or P-RR: the piston and rod of an engine, seen from the crank.
 
-    The end of the slide is at the distance l from a known point t: at x = t₀ ± √(l² − t₁²) along the slide.
+    The end of the slide has the distance l from a known point t: it is at x = t₀ ± √(l² − t₁²) along the slide.
     """
 
     _follows_chain = True
@@ -33,9 +33,9 @@ class SlidingElbow(Leg):
         return is_square(*base.axes) and length(across(base.end - base.points[1], base.axes[1])) > NEAR
 
     def solve(self, q: Positions) -> list[Any]:
-        arm, two = self.base, not self.goal.kinds
-        hinge = arm.points[1] if two else arm.end
-        if two:
+        arm, both_on_base = self.base, not self.goal.kinds
+        hinge = arm.points[1] if both_on_base else arm.end
+        if both_on_base:
             frame = frame_of(arm.axes[1], arm.axes[0], hinge)
             t = self._target(q, frame, self.goal.end)
             rod = snapped((frame.E @ (arm.end - hinge))[:2])

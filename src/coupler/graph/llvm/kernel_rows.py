@@ -1,0 +1,90 @@
+"""The operations on rows of a kernel as LLVM IR: where their memories are, and how numbers get there and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from coupler.graph.expr import Node
+from coupler.graph.kernel import Kernel
+from coupler.graph.llvm.row_table import FIELDS, instructions
+from coupler.graph.llvm.rows import RowFunctions
+from coupler.rows import CLEAR, RowCode
+
+_FEW = 8  # numbers that are moved one by one
+
+
+class KernelRows:
+    """The operations on rows of one kernel: where their memories are in its workspace %w, and how numbers get there."""
+
+    def __init__(self, functions: RowFunctions, kernel: Kernel, lines: list[str]) -> None:
+        self._functions, self._kernel, self._lines = functions, kernel, lines
+        self._area: dict[Node, int] = {}
+        self._size = 0
+
+    def place(self, part: Node) -> int:
+        """Where a number of a memory is in the workspace."""
+        assert isinstance(part.value, int)
+        return self._area[part.args[0]] + part.value
+
+    def load(self, part: Node, x: str) -> None:
+        r = self._functions.r
+        self._lines.append(f"{x}p = getelementptr {r.vector}, ptr %w, i64 {self.place(part)}")
+        self._lines.append(f"{x} = load {r.vector}, ptr {x}p, align {r.align}")
+
+    def emit(self, node: Node, wanted: Iterable[int], text: Callable[[Node], str]) -> None:
+        """Fills the memory of a node, and runs its operations, for some numbers of it."""
+        r, code = self._functions.r, node.table
+        assert isinstance(code, RowCode)
+        area = self._area[node] = self._size
+        self._size += code.size
+        cleared, moved, table = instructions(code, wanted)
+        if cleared:
+            self._run(area, np.array([[CLEAR, at, width, *[0] * (FIELDS - 3)] for at, width in cleared]))
+        moves: dict[str, list[tuple[int, int]]] = {}
+        for i, place in moved:
+            arg = node.args[i]
+            if arg.op == "part":
+                moves.setdefault("%w", []).append((self.place(arg), area + place))
+            elif arg in self._kernel.loads:
+                at = self._kernel.loads[arg]
+                moves.setdefault(f"%p{at.pointer}", []).append((at.offset, area + place))
+            else:
+                value, x = text(arg), f"%w{area + place}"
+                self._lines.append(f"{x}p = getelementptr {r.vector}, ptr %w, i64 {area + place}")
+                self._lines.append(f"store {r.vector} {value}, ptr {x}p, align {r.align}")
+        for source, pairs in moves.items():
+            self._move(source, "%w", pairs)
+        self._run(area, table)
+
+    def _run(self, area: int, operations: np.ndarray) -> None:
+        x = f"%run{len(self._lines)}"
+        self._lines.append(f"{x} = getelementptr {self._functions.r.vector}, ptr %w, i64 {area}")
+        table, run = self._functions.table(operations), self._functions.run()
+        self._lines.append(f"call fastcc void {run}(ptr {x}, ptr {table}, i64 {len(operations)})")
+
+    def stored(self, outputs: Sequence[Node]) -> dict[int, list[int]]:
+        """Which of the kernel's results are moved to where they belong all at once, by pointer."""
+        by_pointer: dict[int, list[int]] = {}
+        for i, (node, at) in enumerate(zip(outputs, self._kernel.stores, strict=False)):
+            if node.op == "part":
+                by_pointer.setdefault(at.pointer, []).append(i)
+        return {pointer: own for pointer, own in by_pointer.items() if len(own) > _FEW}
+
+    def store(self, outputs: Sequence[Node], moved: dict[int, list[int]], masked: bool) -> None:
+        """Moves those results."""
+        for pointer, own in moved.items():
+            pairs = [(self.place(outputs[i]), self._kernel.stores[i].offset) for i in own]
+            self._move("%w", f"%p{pointer}", pairs, masked)
+
+    def _move(self, source: str, target: str, pairs: Iterable[tuple[int, int]], masked: bool = False) -> None:
+        runs: list[list[int]] = []
+        for first, to in sorted(pairs, key=lambda pair: pair[1]):
+            if runs and runs[-1][0] + runs[-1][2] == first and runs[-1][1] + runs[-1][2] == to:
+                runs[-1][2] += 1
+            else:
+                runs.append([first, to, 1])
+        table, move = self._functions.table(np.array(runs)), self._functions.move(masked)
+        mask = f", {self._functions.r.mask} %mask" if masked else ""
+        self._lines.append(f"call fastcc void {move}(ptr {target}, ptr {source}, ptr {table}, i64 {len(runs)}{mask})")

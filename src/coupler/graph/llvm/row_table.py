@@ -1,0 +1,169 @@
+"""Operations on rows, put together into fewer instructions, each of which does what many do one after the other.
+
+To look an instruction up costs more than to compute a short row. So sums into the same row become one instruction, and
+so do multiples of one row that are added to several, wherever their places are evenly spaced. Every number is computed
+by the same operations in the same order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
+
+FIELDS = 8  # of an instruction: which one, t, w, s, f, how many n, and distances d and e from one to the next
+SUMS = {ADD: DOT + 1, SUBTRACT: DOT + 2}  # m[t + c] ±= m[f + i e] m[s + i d + c], for all i < n
+FROM_ZERO = DOT + 3  # m[t + c] = Σ m[f + i e] m[s + i d + c]
+SPREADS = {ADD: DOT + 4, SUBTRACT: DOT + 5}  # m[t + i d + c] ±= m[f + i e] m[s + c], for all i < n
+ALL = range(DOT + 6)
+
+Operation = Sequence[int]  # a row of `RowCode.code`
+
+
+class Instructions(NamedTuple):
+    """What a list of operations does, in the order in which this is done.
+
+    Attributes:
+        cleared: runs of the memory that are set to zero first: where they start, and how long they are.
+        moved: which of the given numbers are then put where.
+        table: the instructions, one a row.
+    """
+
+    cleared: list[tuple[int, int]]
+    moved: list[tuple[int, int]]
+    table: np.ndarray
+
+
+def instructions(code: RowCode, wanted: Iterable[int]) -> Instructions:
+    """The instructions that do what a list of operations does.
+
+    It starts with all of its memory set to zero, and with copies of given numbers to where they are needed. Of the
+    first, only that part is done which counts, and the numbers are put there at once.
+
+    Args:
+        code: the list.
+        wanted: which numbers of the memory are needed afterwards.
+    """
+    operations, moved, first = code.code.tolist(), list[tuple[int, int]](), 1
+    for kind, t, s, _, w in operations[1:]:
+        if kind != COPY or s >= code.inputs:
+            break
+        moved += [(s + c, t + c) for c in range(w)]
+        first += 1
+    table = _grouped(operations[first:])
+    touched = bytearray(code.size)
+    for _, place in moved:
+        touched[place] = 1
+    needed = bytearray(code.size)  # where zeros are read
+    for instruction in table:
+        if instruction[0] == SUMS[ADD] and not any(touched[instruction[1] : instruction[1] + instruction[2]]):
+            instruction[0] = FROM_ZERO
+        for at, width in _read(instruction):
+            _note_zeros(touched, needed, at, width)
+        for at, width in _written(instruction):
+            touched[at : at + width] = b"\1" * width
+    for place in wanted:
+        _note_zeros(touched, needed, place, 1)
+    given = {place for place in range(code.inputs) if needed[place]}  # which are read as they are
+    moved += [(place, place) for place in sorted(given)]
+    cleared = [run for run in _runs(needed) if run[0] >= code.inputs]
+    return Instructions(cleared, moved, np.array(table, np.int64).reshape(-1, FIELDS))
+
+
+def _note_zeros(touched: bytearray, needed: bytearray, at: int, width: int) -> None:
+    if 0 in touched[at : at + width]:
+        for place in range(at, at + width):
+            if not touched[place]:
+                needed[place] = touched[place] = 1
+
+
+def _runs(flags: bytearray) -> list[tuple[int, int]]:
+    places = np.flatnonzero(np.frombuffer(bytes(flags), np.uint8))
+    parts = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1) if places.size else []
+    return [(int(part[0]), len(part)) for part in parts]
+
+
+def _read(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Runs of the memory that an instruction reads: where they start, and how long they are."""
+    kind, t, w, s, f, n, d, e = instruction
+    if kind in SUMS.values() or kind == FROM_ZERO:
+        if kind != FROM_ZERO:
+            yield t, w
+        for i in range(n):
+            yield f + i * e, 1
+            yield s + i * d, w
+    elif kind in SPREADS.values():
+        yield s, w
+        for i in range(n):
+            yield f + i * e, 1
+            yield t + i * d, w
+    elif kind == DOT:
+        yield from ((t, 1), (s, w), (f, w))
+    elif kind == REFLECT:
+        yield from ((t, 1), (s, 1))
+    elif kind != CLEAR:
+        yield s, 1 if kind == INVERT else w
+        if kind == SCALE:
+            yield f, 1
+
+
+def _written(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Runs of the memory that an instruction writes."""
+    kind, t, w, _, f, n, d, _ = instruction
+    if kind in SPREADS.values():
+        for i in range(n):
+            yield t + i * d, w
+    elif kind == REFLECT:
+        yield from ((t, 1), (f, 1), (w, 1))
+    else:
+        yield t, 1 if kind in (DOT, INVERT) else w
+
+
+def _grouped(operations: Sequence[Operation]) -> list[list[int]]:
+    """Instructions, of which each is as many operations as can be put together."""
+    result, i = list[list[int]](), 0
+    while i < len(operations):
+        kind, t, s, f, w = operations[i]
+        if kind not in SUMS:
+            result.append([kind, t, w, s, f, 1, 0, 0])
+            i += 1
+            continue
+        summed = _evenly_spaced(operations, i, 2, _may_be_summed)
+        spread = _evenly_spaced(operations, i, 1, lambda first, other: True)
+        count = max(summed[0], spread[0])
+        if spread[0] > summed[0] or not _may_be_summed(operations[i], operations[i]):
+            result.append([SPREADS[kind], t, w, s, f, *spread])
+        else:
+            result.append([SUMS[kind], t, w, s, f, *summed])
+            if kind == ADD and len(result) > 1 and result[-2][:3] == [CLEAR, t, w]:
+                result[-2:] = [[FROM_ZERO, *result[-1][1:]]]
+        i += count
+    return result
+
+
+def _evenly_spaced(
+    operations: Sequence[Operation], first: int, place: int, may: Callable[[Operation, Operation], bool]
+) -> tuple[int, int, int]:
+    """How many operations from one on are alike but for a place and the factor's, and how far apart these are."""
+    start, count, distance, of_factor = operations[first], 1, 0, 0
+    same = [k for k in (0, 1, 2, 4) if k != place]
+    while first + count < len(operations):
+        own = operations[first + count]
+        if any(own[k] != start[k] for k in same) or not may(start, own):
+            break
+        if count == 1:
+            distance, of_factor = own[place] - start[place], own[3] - start[3]
+        elif own[place] - start[place] != count * distance or own[3] - start[3] != count * of_factor:
+            break
+        count += 1
+    return count, distance, of_factor
+
+
+def _may_be_summed(first: Operation, other: Operation) -> bool:
+    """Whether the row that is summed into is none of those that are read."""
+    _, t, _, _, w = first
+    _, _, s, f, _ = other
+    return not t <= f < t + w and (s >= t + w or s + w <= t)

@@ -1,0 +1,25 @@
+"""The content of a file that may be a stranger's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from coupler.files import read_file
+from coupler.model import ModelError
+from coupler.model.wording import clipped
+
+
+def content_of(path: Path, most: int) -> bytes:
+    """The bytes of a file.
+
+    Args:
+        path: the file.
+        most: how many bytes it may have.
+
+    Raises:
+        ModelError: for what cannot be read, is no regular file, or is larger.
+    """
+    try:
+        return read_file(path, most)
+    except OSError as error:
+        raise ModelError(f"{clipped(path, 1000, quote=False)}: it cannot be read: {error.strerror or error}") from None
