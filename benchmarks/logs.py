@@ -18,8 +18,8 @@ import numpy as np
 
 import coupler
 from coupler.model import ModelWarning
+from coupler.simulate.log_rows import Rows
 from coupler.simulate.logs import LogWriter
-from coupler.simulate.rows import Rows
 
 ROWS, REPEATS = 100_000, 3
 CASES: dict[str, dict[str, Any]] = {

@@ -24,11 +24,11 @@ from coupler.contact.formulations import (
     contact_rows,
     floating,
     floating_centre,
-    joint_rows,
     touches,
     traditional_problem,
     unimpeded,
 )
+from coupler.contact.joint_rows import joint_rows
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.passing import can_pass
 from coupler.contact.residuals import reached

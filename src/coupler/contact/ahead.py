@@ -22,7 +22,8 @@ from coupler.contact.carried import (
 )
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.geometry import Contact, contacts, has_closed_form
-from coupler.contact.formulations import JointRows, Touch, basis_biases, first_rows, touches
+from coupler.contact.formulations import Touch, basis_biases, first_rows, touches
+from coupler.contact.joint_rows import JointRows
 from coupler.contact.passing_rounds import solved_part
 from coupler.contact.problem import ContactProblem
 from coupler.contact.sliding import slides_on

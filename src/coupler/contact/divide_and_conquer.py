@@ -15,18 +15,7 @@ import numpy as np
 
 from coupler.algorithms.dca import divide_and_conquer_program
 from coupler.compiled import run
-from coupler.contact.damping import damped
-from coupler.contact.formulations import (
-    Touch,
-    basis_biases,
-    body_jacobians,
-    contact_problem,
-    joint_rows,
-    rows_by_body,
-    step_length,
-    touches,
-    with_joints,
-)
+from coupler.contact.formulations import Touch, problem_of_bodies
 from coupler.contact.pairs import Pair
 from coupler.contact.problem import ContactProblem
 from coupler.kinematics import frame_place
@@ -40,14 +29,11 @@ def divide_and_conquer_problem(
 
     Arguments and results are those of `traditional_problem`.
     """
-    h = step_length(step)
-    candidates = touches(robot, q, pairs)
-    P, bodies = rows_by_body(robot, q, candidates)
-    a, omega = divide_and_conquer(damped(robot, h), q, v, tau, bodies)
-    joints = joint_rows(robot, q, h, limits)
-    A, J = with_joints(robot, q, h, P @ omega @ P.T, P @ body_jacobians(robot, q, bodies), joints)
-    w = J @ (np.asarray(v, dtype=float) + h * (a + basis_biases(robot, q, v)))
-    return contact_problem(A, w, h, candidates, joints), candidates
+
+    def respond(implicit: Robot, bodies: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        return divide_and_conquer(implicit, q, v, tau, bodies)
+
+    return problem_of_bodies(robot, q, v, step, pairs, limits, respond)
 
 
 def divide_and_conquer(robot: Robot, q: Any, v: Any, tau: Any, frames: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:

@@ -15,8 +15,8 @@ as unknowns. Rows of joints are rows of G, whose responses the factors of H give
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,16 +24,17 @@ import numpy as np
 from coupler.contact.collision.geometry import Contact, contacts, forces_on
 from coupler.contact.damping import damped
 from coupler.contact.floating import centre_of, frame_rotation_bias
-from coupler.contact.laws import limit_velocities
+from coupler.contact.joint_rows import JointRows, joint_rows
 from coupler.contact.pairs import Pair
-from coupler.contact.problem import Block, Bounded, Cone, ContactProblem, Unilateral
-from coupler.contact.scene import friction_impulses, limited_joints, recovery_speeds, rubbing_joints
+from coupler.contact.problem import Cone, ContactProblem
 from coupler.dynamics import bias_force, forward_dynamics, inverse_osim
 from coupler.inertia import mass_matrix, mass_matrix_solve
 from coupler.kinematics import body_poses, frame_jacobian
 from coupler.model import Robot
 from coupler.model.numbers import numbers
 from coupler.spatial import Transform
+
+Respond = Callable[[Robot, list[str]], tuple[np.ndarray, np.ndarray]]
 
 _SHORTEST_STEP = 1e-12  # s: shorter than any sensible step, and gaps over it are still finite velocities
 
@@ -54,51 +55,6 @@ class Touch:
     def cone(self) -> Cone:
         """The law of the contact."""
         return self.pair.cone
-
-
-@dataclass(frozen=True, eq=False)
-class JointRows:
-    """The rows of joints in the problem of a step.
-
-    First come entries of joints that have limits, in the order of `limited_joints`, with a row for each finite limit,
-    the lower before the upper: 0 ≤ q̇ + (q − lower)/h ⊥ λ ≥ 0 and 0 ≤ −q̇ + (upper − q)/h ⊥ λ ≥ 0, a gap at position
-    level like those of contacts [002, eq. 2a, 4a]. Then, in the order of `rubbing_joints`, come rows of dry friction,
-    whose impulse is at most h times the largest force.
-
-    Attributes:
-        rows: J, (rows, nv).
-        closures: (rows,), the distances to limits over the step, rad/s or m/s; zero for dry friction.
-        blocks: the laws of the rows.
-        recovery: (rows,), how fast each joint returns from beyond a limit, as a multiple of the speed of a sliding
-            joint.
-        biases: (rows,), J̇ v, rad/s² or m/s².
-    """
-
-    rows: np.ndarray
-    closures: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    blocks: Sequence[Block] = ()
-    recovery: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    biases: np.ndarray = field(default_factory=lambda: np.zeros(0))
-
-
-def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None) -> JointRows:
-    """The rows of joints with limits, if limits count, and of joints with dry friction; biases need v."""
-    limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
-    if not (limited or rubbing):
-        return JointRows(np.zeros((0, robot.nv)))
-    tree, (G, g) = robot.tree, robot.explicit_constraint(q, v)
-    p = robot.embedding.positions(np.asarray(q, dtype=float))
-    terms: list[tuple[np.ndarray, float, Block, float, float]] = []
-    for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
-        kind, entry = tree.links[link].kind, tree.v_start[link] + j
-        low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j], step)
-        sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
-        terms += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
-    for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):
-        entry = tree.v_start[link] + j
-        terms.append((G[entry], 0.0, Bounded(-bound, bound), 1.0, float(g[entry])))
-    rows, closures, blocks, recovery, biases = zip(*terms, strict=True)
-    return JointRows(np.array(rows), np.array(closures), blocks, np.array(recovery), np.array(biases))
 
 
 def touches(robot: Robot, q: Any, pairs: Sequence[Pair]) -> list[Touch]:
@@ -154,16 +110,35 @@ def recursive_problem(
 
     Arguments and results are those of `traditional_problem`.
     """
+
+    def respond(implicit: Robot, bodies: list[str]) -> tuple[np.ndarray, np.ndarray]:
+        osim = inverse_osim(implicit, q, bodies) if bodies else np.zeros((0, 0))
+        return forward_dynamics(implicit, q, v, tau), osim
+
+    return problem_of_bodies(robot, q, v, step, pairs, limits, respond)
+
+
+def problem_of_bodies(
+    robot: Robot, q: Any, v: Any, step: float, pairs: Sequence[Pair], limits: bool, respond: Respond
+) -> tuple[ContactProblem, list[Touch]]:
+    """The contact problem from the responses of bodies.
+
+    Args:
+        robot, q, v, step, pairs, limits: as for `traditional_problem`.
+        respond: gives, for a robot whose springs and dampers are implicit and the names of bodies, the accelerations of
+            its independent joints without contact, and the bodies' inverse operational-space inertia.
+    """
     h = step_length(step)
     candidates = touches(robot, q, pairs)
     P, bodies = rows_by_body(robot, q, candidates)
-    A = P @ inverse_osim(damped(robot, h), q, bodies) @ P.T if bodies else np.zeros((len(P), len(P)))
+    a, osim = respond(damped(robot, h), bodies)
     joints = joint_rows(robot, q, h, limits)
-    A, J = with_joints(robot, q, h, A, P @ body_jacobians(robot, q, bodies), joints)
-    return contact_problem(A, J @ unimpeded(robot, q, v, tau, h), h, candidates, joints), candidates
+    A, J = _with_joints(robot, q, h, P @ osim @ P.T, P @ body_jacobians(robot, q, bodies), joints)
+    w = J @ (np.asarray(v, dtype=float) + h * (a + basis_biases(robot, q, v)))
+    return contact_problem(A, w, h, candidates, joints), candidates
 
 
-def with_joints(
+def _with_joints(
     robot: Robot, q: Any, step: float, A: np.ndarray, J: np.ndarray, joints: JointRows
 ) -> tuple[np.ndarray, np.ndarray]:
     """A and J of contacts with the rows of joints appended; the factors of H give each response in linear time."""

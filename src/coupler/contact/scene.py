@@ -123,7 +123,6 @@ class Layout:
         limited: the entries of joints with limits.
         rubbing: the entries of joints with dry friction.
         joints: the entries of both, each once, those with friction first.
-        deferred: how many of them, the last ones, only have limits: they take part once they reach one.
         contacts: the number of candidate contacts.
         trees: the number of trees of bodies on the ground.
         loop_links: links in loops without a solution; `w_place` has the place of each one's velocity in w.
@@ -142,7 +141,6 @@ class Layout:
         self.limited = limited_joints(robot) if scene.limits else []
         self.rubbing = rubbing_joints(robot)
         self.joints = list(dict.fromkeys([*self.rubbing, *self.limited]))
-        self.deferred = len(self.joints) - len(self.rubbing)
         discs = [len(pair.cone.coefficients) for pair in scene.pairs for _ in range(pair.count)]
         self.contact_rows, self.contacts = ContactRows(discs), len(discs)
         self.rows = self.contact_rows.total + len(self.limited) + len(self.rubbing)

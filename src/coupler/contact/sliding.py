@@ -52,7 +52,7 @@ class Sliding:
 
         contacts = self._blocks.all[: self._blocks.contacts]
         window = self._blocks.of(contacts) | more(contacts)
-        self._blocks.builder.loop(_look, own=window, **self._blocks.among("active", contacts))
+        self._blocks.builder.loop(_look, contact=window, **self._blocks.among("active", contacts))
         self._blocks.builder.loop(_end, state=self._scalars())
 
     def _scalars(self) -> Window:
@@ -64,11 +64,11 @@ def _begin(state: View) -> None:
     state.again = state.known = np.array(0.0)
 
 
-def _look(own: View) -> None:
-    on = slides_on(own.approach[1:], own.w[1:]) & (own.friction[0] > 0.0)
-    on = on & (own.joining <= 0.0) & (own.known <= 0.0)
-    own.b = own.b + np.where(on, np.stack([0.0, own.approach[1], own.approach[2]]), 0.0)
-    own.again = np.maximum(own.again, np.where(on, 1.0, 0.0))
+def _look(contact: View) -> None:
+    on = slides_on(contact.approach[1:], contact.w[1:]) & (contact.friction[0] > 0.0)
+    on = on & (contact.joining <= 0.0) & (contact.known <= 0.0)
+    contact.b = contact.b + np.where(on, np.stack([0.0, contact.approach[1], contact.approach[2]]), 0.0)
+    contact.again = np.maximum(contact.again, np.where(on, 1.0, 0.0))
 
 
 def _end(state: View) -> None:

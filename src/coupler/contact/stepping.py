@@ -29,7 +29,6 @@ from coupler.contact.formulations import (
     Touch,
     contact_rows,
     first_rows,
-    joint_rows,
     normal_and_tangents,
     recursive_problem,
     unimpeded,
@@ -37,6 +36,7 @@ from coupler.contact.formulations import (
 )
 from coupler.contact.impact_rounds import ImpactRounds
 from coupler.contact.integration import fitted_velocities, integrated, turned_jump
+from coupler.contact.joint_rows import joint_rows
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.passing import can_pass

@@ -1,4 +1,4 @@
-"""Simulation: how robots move in time."""
+"""Simulation: the motion of robots over time."""
 
 from coupler.simulate.integrators import METHODS, dormand_prince, explicit_euler, rk4, semi_implicit_euler
 from coupler.simulate.logs import Log

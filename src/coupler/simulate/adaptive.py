@@ -12,19 +12,19 @@ from coupler.model import ModelError, Robot
 from coupler.simulate.integrators import Pair, Rates, pair_step
 
 _SAFETY, _SHRINK, _GROW = 0.9, 0.2, 5.0  # how the next step is chosen
-_SMALLEST_RATIO = 1e-10  # of an error to the tolerance: far below where the step has grown by the most, and not zero
-_SLOWEST = 1e-3  # 1/s: rates count as this fast at least when the first step is chosen, so that it is finite at rest
-_STRETCH = 1.01  # a step may be longer by this factor, if that saves another
+_SMALLEST_RATIO = 1e-10  # of an error to the tolerance: far below where the step grows by the most, and not zero
+_SLOWEST = 1e-3  # 1/s: the first step is chosen as if rates were at least this fast, so that it is finite at rest
+_STRETCH = 1.01  # a step may be longer by this factor if that saves another one
 
 
 @dataclass(frozen=True)
 class Control:
-    """What bounds the steps.
+    """The bounds of steps.
 
     Attributes:
         tolerance: the largest error of a step; see `integrate_motion`.
-        first: the step to try first, s; chosen if None.
-        smallest: the step that is too small to go on with, s.
+        first: the step to try first, s; chosen automatically if None.
+        smallest: the step below which the integration stops, s.
     """
 
     tolerance: float
@@ -35,9 +35,9 @@ class Control:
 def adaptive_steps(
     rates: Rates, q: np.ndarray, x: np.ndarray, control: Control, targets: Sequence[float]
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-    """Time, q, carried velocities (see chart.py) and the number of attempts that failed before, after each step.
+    """Time, q, carried velocities (see chart.py) and the number of failed attempts before, after each step.
 
-    Steps are cut to meet the targets.
+    Steps are cut to end at the targets.
 
     Raises:
         ModelError: if steps become too small.
@@ -61,7 +61,7 @@ def adaptive_steps(
 
 
 def _tried(control: Control, rates: Rates, *arguments: Any) -> tuple[Pair | None, float, str]:
-    """A step, if it is exact enough; the ratio of its error to what is tolerated, and in words why it is not."""
+    """A step, if it is accurate enough; the ratio of its error to the tolerance; and why it was rejected, in words."""
     try:
         pair = pair_step(rates, *arguments)
         ratio = _error(rates.robot, pair) / control.tolerance
@@ -73,14 +73,14 @@ def _tried(control: Control, rates: Rates, *arguments: Any) -> tuple[Pair | None
 
 
 def _error(robot: Robot, pair: Pair) -> float:
-    """By how much the two results of a step differ in any joint; infinite where that is not a number.
+    """The largest difference of any joint between the two results of a step; infinite if it is not a number.
 
-    Dependent joints count, whichever they are.
+    Dependent joints count as well.
     """
     p, rough_p = (robot.embedding.positions(q) for q in (pair.q, pair.rough_q))
     w, rough_w = (
-        robot.embedding.velocities(own, x[..., : robot.nv], x[..., robot.nv :])
-        for own, x in ((p, pair.x), (rough_p, pair.rough_x))
+        robot.embedding.velocities(positions, x[..., : robot.nv], x[..., robot.nv :])
+        for positions, x in ((p, pair.x), (rough_p, pair.rough_x))
     )
     scale = np.maximum(np.maximum(np.abs(w), np.abs(rough_w)), 1.0)
     errors = np.abs(p - rough_p).max(initial=0.0), (np.abs(w - rough_w) / scale).max(initial=0.0)
@@ -88,14 +88,14 @@ def _error(robot: Robot, pair: Pair) -> float:
 
 
 def _hint(robot: Robot, q: np.ndarray) -> str:
-    """What is wrong where a loop has more freedoms than elsewhere."""
+    """A hint if a loop is near a pose in which it has more freedoms than elsewhere."""
     p = robot.embedding.positions(q)
-    loops = (robot.states.extra_freedoms(own) for own in p.reshape(-1, p.shape[-1]))
+    loops = (robot.states.extra_freedoms(positions) for positions in p.reshape(-1, p.shape[-1]))
     loop = next(filter(None, loops), "")
     return f"; {loop} is near a pose at which it has more freedoms than elsewhere" if loop else ""
 
 
 def _first(x: np.ndarray, a: np.ndarray, control: Control) -> float:
-    """A step in which velocities change as little as the tolerance suggests; longer ones are soon found."""
+    """A first step in which velocities change as little as the tolerance suggests; longer ones are soon found."""
     rates = np.abs(x).max(initial=0.0), (np.abs(a) / np.maximum(np.abs(x), 1.0)).max(initial=0.0)
     return max(0.2 * control.tolerance**0.2 / max(*rates, _SLOWEST), control.smallest)

@@ -1,4 +1,4 @@
-"""Arrays in npz files that are whole whenever one looks."""
+"""Arrays in npz files that are complete at any time."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from coupler.model.wording import clipped
 
 
 def check_target(path: Path) -> None:
-    """Refuses a place that cannot be written to, by trying; what is there stays.
+    """Refuses a path that cannot be written to, by trying; an existing file stays.
 
     Raises:
-        ModelError: naming the place and what is wrong with it.
+        ModelError: naming the path and what is wrong with it.
     """
     if os.path.isdir(path):
         raise ModelError(f"{path}: it is a folder; name a file in it")
@@ -37,7 +37,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """Writes arrays to a file, completely or not at all.
 
     Raises:
-        ModelError: where it cannot be written. What was there stays then.
+        ModelError: if it cannot be written. An existing file then stays.
     """
     with written_whole(path) as file:
         np.savez(file, **arrays)
@@ -45,10 +45,10 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file to write to that takes its place once all is written.
+    """Opens a file for writing that replaces an existing one once all is written.
 
     Raises:
-        ModelError: where it cannot be written. What was there stays then.
+        ModelError: if it cannot be written. An existing file then stays.
     """
     try:
         with whole_file(path) as file:
@@ -58,10 +58,10 @@ def written_whole(path: Path) -> Iterator[BinaryIO]:
 
 
 def load_arrays(path: Path, names: Iterable[str], others: Iterable[str] = ()) -> dict[str, np.ndarray]:
-    """Some arrays of a file, by name; of the others, those that are there.
+    """Some arrays of a file, by name, and of the `others` those that exist.
 
     Raises:
-        ModelError: for a file that is not there, is no npz file, or lacks an array, naming it.
+        ModelError: for a file that does not exist, is not an npz file, or lacks an array, naming it.
     """
     try:
         with open_file(path) as file, _archive(path, file) as archive:
@@ -85,7 +85,7 @@ def _archive(path: Path, file: BinaryIO) -> np.lib.npyio.NpzFile:
 
 
 def _check_sizes(path: Path, archive: np.lib.npyio.NpzFile, size: int) -> None:
-    """Refuses what unpacks into more than the file itself: arrays are not compressed here."""
+    """Refuses a file that unpacks into more than its own size: our arrays are not compressed."""
     members = archive.zip.infolist() if archive.zip is not None else []
     if sum(member.file_size for member in members) > size:
         raise ModelError(f"{path}: its arrays are compressed, as none are that were written here")
@@ -103,5 +103,5 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
 
 
 def unwritten(path: Path, error: Exception) -> ModelError:
-    """That a file cannot be written, and why."""
+    """The error that a file cannot be written, and why."""
     return ModelError(f"{path}: it cannot be written: {getattr(error, 'strerror', None) or error}")

@@ -1,19 +1,19 @@
-"""Coordinates around a configuration, in which motion is an ordinary differential equation.
+"""Coordinates around a configuration in which motion is an ordinary differential equation.
 
 Configurations near q0 are q = q0 ⊕ u: joints move from q0 with the constant velocity u for a unit of time. Where v is
-q̇, u̇ is v. An orientation turns by exp(u), and its v is seen from the turned body; there, with the bracket [ , ] of
-so(3) or se(3) and Bernoulli's numbers,
+q̇, u̇ is v. An orientation turns by exp(u), and its v is given along the axes of the turned body; there, with the
+bracket [ , ] of so(3) or se(3) and Bernoulli's numbers,
 
     u̇ = dexp⁻¹ v = v + ½ [u, v] + ¹⁄₁₂ [u, [u, v]] − ¹⁄₇₂₀ [u, [u, [u, [u, v]]]] + ...
 
-With u̇ = v instead, methods of any order would fall to the second. The sum has a closed form: see `dexp_inverse`.
+With u̇ = v instead, methods of any order would drop to the second. The series has a closed form: see `dexp_inverse`.
 
-Independent joints cannot always say how a loop moves: not at a dead point. So motion is described by *carried*
-velocities x = (v, w): those of independent joints, and those of all joints in loops without a solution, of which v is a
-part there. u has an entry for each of them. What u and x miss of such loops is projected: q0 ⊕ u is the closed
-configuration nearest to where u leads, and w becomes what K lets through, w − K⁺ K w. A method of Runge and Kutta in u
-and x, under rates that depend on what these are projected to, has its own order, because rates and their derivatives
-along the motion are those of the robot. [Hairer, Lubich, Wanner, Geometric numerical integration, IV.4]
+Independent joints do not always determine how a loop moves: not at a dead point. So motion is described by *carried*
+velocities x = (v, w): those of independent joints, and those of all joints in loops without a solution, of which v is
+then a part. u has an entry for each of them. Where u and x violate such loops they are projected: q0 ⊕ u is the closed
+configuration nearest to where u leads, and w becomes its part that K allows, w − K⁺ K w. A Runge-Kutta method in u and
+x, with rates that depend on these projections, keeps its order, because the rates and their derivatives along the
+motion are those of the robot. [Hairer, Lubich, Wanner, Geometric numerical integration, IV.4]
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from coupler.model.joint import Joint
 
 
 class Chart:
-    """Configurations q0 ⊕ u around q0; or of a batch."""
+    """Configurations q0 ⊕ u around q0, or around each configuration of a batch."""
 
     def __init__(self, robot: Robot, q0: np.ndarray) -> None:
         self.robot, self.q0 = robot, q0
@@ -40,7 +40,7 @@ class Chart:
             self.p0 = robot.embedding.positions(q0)
 
     def at(self, u: np.ndarray) -> np.ndarray:
-        """q0 ⊕ u, with quaternions of unit length and loops closed; u is (..., carried), rad or m."""
+        """q0 ⊕ u, with quaternions of unit length and closed loops; u is (..., carried), rad or m."""
         robot, embedding = self.robot, self.robot.embedding
         if self.layout.loops:
             step = np.zeros((*u.shape[:-1], robot.tree.nv))
@@ -60,10 +60,10 @@ class Chart:
 
 
 def carried_velocities(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """x = (v, w) at configurations q, of (..., nq), from velocities v of independent joints.
+    """x = (v, w) at configurations q, (..., nq), from velocities v of independent joints.
 
     Raises:
-        ModelError: where v does not determine the velocities of a loop that moves.
+        ModelError: where v does not determine the velocities of a moving loop.
     """
     entries = robot.embedding.unsolved_entries
     if not len(entries):
@@ -78,20 +78,20 @@ def carried_velocities(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray
 
 
 def fitted(robot: Robot, q: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Carried velocities as loops allow them at q: w − K⁺ K w, and v a part of that."""
+    """Carried velocities as loops allow them at q: w − K⁺ K w, with v a part of it."""
     if x.shape[-1] == robot.nv:
         return x
     return np.concatenate(loop_velocities(robot, q, x[..., : robot.nv], x[..., robot.nv :]), axis=-1)
 
 
 class _Layout:
-    """Which joints of a robot need care.
+    """The joints of a robot that need special treatment.
 
     Attributes:
         loops: whether there are loops that q must close.
-        quaternion_links: links with orientations that are carried.
-        place: for each entry of the velocities of all joints where it is carried, or -1.
-        size: how many are.
+        quaternion_links: links whose orientations are carried.
+        place: where each entry of the velocities of all joints is carried, or -1.
+        size: the number of carried entries.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -105,15 +105,15 @@ class _Layout:
 
 
 def advance_program(robot: Robot) -> Program:
-    """(q, u) → q0 ⊕ u of a robot whose q is not bound by loops."""
+    """(q, u) → q0 ⊕ u, for a robot without loops that q must close."""
     builder, tree, embedding = Builder("advance"), robot.tree, robot.embedding
     q, u = builder.input("q", robot.nq), builder.input("u", robot.nv)
     after = builder.output("after", robot.nq)
     q_place = np.full(tree.nq, -1)
     q_place[embedding.q_index] = np.arange(robot.nq)
     links = [link for link in range(1, len(tree.links)) if (q_place[tree.positions(link)] >= 0).any()]
-    for kind, alike in by_kind(tree, links):
-        at, along = q_place[tree.q_start[alike]], embedding.v_place[tree.v_start[alike]]
+    for kind, same_kind in by_kind(tree, links):
+        at, along = q_place[tree.q_start[same_kind]], embedding.v_place[tree.v_start[same_kind]]
         joint = fields(q=q.at(at, kind.nq), u=u.at(along, kind.nv), after=after.at(at, kind.nq))
         builder.loop(_advance(kind), joint=joint)
     return builder.build()
@@ -122,13 +122,13 @@ def advance_program(robot: Robot) -> Program:
 def rate_program(robot: Robot) -> Program:
     """(q, u, x) → u̇."""
     builder, tree, layout = Builder("rate"), robot.tree, _Layout(robot)
-    builder.input("q", robot.nq)  # which tells, in a message, where something is wrong
+    builder.input("q", robot.nq)  # only for messages, which name the configuration
     u, x = (builder.input(name, layout.size) for name in "ux")
     rate = builder.output("rate", layout.size)
     builder.loop(_copy, entry=fields(x=x.at(range(layout.size)), rate=rate.at(range(layout.size))))
     for kind, links in by_kind(tree, layout.quaternion_links):
         at = layout.place[tree.v_start[links]]
-        joint = fields(**{name: own.at(at, kind.nv) for name, own in (("u", u), ("x", x), ("rate", rate))})
+        joint = fields(**{name: vector.at(at, kind.nv) for name, vector in (("u", u), ("x", x), ("rate", rate))})
         builder.loop(_rate(kind), joint=joint)
     return builder.build()
 

@@ -1,15 +1,15 @@
-"""A step with contact by the method of Runge and Kutta, in NumPy and for one state: the reference for stages.py.
+"""A step with contact by the classical Runge-Kutta method, in NumPy for one state: the reference for step/stages.py.
 
-The contact problem is solved at the start of the step, as for Euler's method [002, §4.1]. Its impulses, spread over the
-step as forces F = λ/h that keep their directions, then act on the robot where contacts are in each stage (see
-carried.py). Torsion is a moment that stays as it is. So do the forces of joints at their limits or with dry friction,
-which act on independent joints by what the loops are in each stage. Springs and dampers are explicit.
+The contact problem is solved at the start of the step, as in Euler's method [002, §4.1]. Its impulses, spread over the
+step as forces F = λ/h of fixed direction, then act on the robot where contacts are in each stage (see carried.py).
+Torsion is a constant moment. The forces of joints at their limits or with dry friction are constant, too, and act on
+independent joints through the loops' present configuration in each stage. Springs and dampers are explicit.
 
-That is of fourth order while nothing touches, and of third where contacts stay closed without friction. The laws of
-contact are those of Euler's method, though: the force that stops a body or a joint takes the whole step, in which it
-moves on by h |v| / 2. If that counted at position level it would bounce, so overlaps and ways beyond limits count up to
-1e-5 m (or rad) at most, unless another `penetration` is chosen. Friction is of second order (see sliding.py), and not
-sure to dissipate most.
+The method is of fourth order while nothing touches, and of third order where contacts stay closed without friction. But
+the laws of contact are those of Euler's method: the force that stops a body or a joint lasts the whole step, during
+which it moves on by h |v| / 2. If that overlap counted at position level, it would bounce. So overlaps, and distances
+beyond limits, count as at most 1e-5 m (or rad), unless another `penetration` is chosen. Friction is of second order
+(see sliding.py), and not certain to dissipate most.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ import numpy as np
 
 from coupler.contact.ahead import StageLoads
 from coupler.contact.damping import undamped
-from coupler.contact.formulations import first_rows, joint_rows, touches
+from coupler.contact.formulations import first_rows, touches
 from coupler.contact.integration import turned_jump
+from coupler.contact.joint_rows import joint_rows
 from coupler.contact.pairs import Pair
 from coupler.contact.stepping import Impulses, Stepped, contact_impulses
 from coupler.dynamics import bias_force
@@ -48,7 +49,7 @@ def rk4_contact_step(
 
     Args:
         robot, q, v, tau, step, pairs: as in `contact_impulses`.
-        penetration: how overlaps count, and what is beyond a joint's limit; see `gap_seen`.
+        penetration: how overlaps, and distances beyond a joint's limit, count; see `gap_seen`.
         limits, options: as in `contact_impulses`.
     """
     bare, q, v = undamped(robot), np.asarray(q, dtype=float), np.asarray(v, dtype=float)
@@ -77,7 +78,7 @@ def rk4_contact_step(
 def _after_impacts(
     robot: Robot, contact: Impulses, q: np.ndarray, q_next: np.ndarray, v_next: np.ndarray
 ) -> np.ndarray:
-    """Velocities after the impacts at the end of a step from q to q_next, as its loops allow them there."""
+    """Velocities after the impacts at the end of a step from q to q_next, as the loops allow them there."""
     if contact.jump is None:
         return v_next
     jump = mass_matrix_solve(robot, q, contact.rows.T @ contact.jump)
@@ -86,12 +87,12 @@ def _after_impacts(
 
 
 def _forces(contact: Impulses, step: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Impulses spread over a step: forces and moments of contacts, (contacts, 3) in the world's axes, and of joints."""
+    """Impulses spread over a step: forces and moments of contacts, (contacts, 3) each, and forces of joints."""
     rates, touched = contact.solution.impulses / step, contact.touches
     forces, moments = np.zeros((2, len(touched), 3))
     for k, (i, touch) in enumerate(zip(first_rows(touched), touched, strict=True)):
         frame = touch.contact.frame
         forces[k] = frame.T @ rates[i : i + 3]
-        turning = rates[i + 3 : i + touch.cone.size]  # about the normal, and about the tangents
-        moments[k] = turning @ frame[: len(turning)]
+        rotational = rates[i + 3 : i + touch.cone.size]  # about the normal, and about the tangents
+        moments[k] = rotational @ frame[: len(rotational)]
     return forces, moments, rates[sum(touch.cone.size for touch in touched) :]

@@ -1,4 +1,4 @@
-"""What acts on a robot in a step, as the functions of a user say."""
+"""What acts on a robot in a step, according to the user's functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
 
 class Acting(NamedTuple):
-    """What acts in a step, as `Simulation.step` takes it: None for what does not."""
+    """What acts in a step, as `Simulation.step` takes it; None for nothing."""
 
     tau: Any
     f_ext: Any
@@ -20,15 +20,15 @@ class Acting(NamedTuple):
 
 
 class Control:
-    """A controller of joints, which may push bodies, too, and one of actuators; see `Simulation.run`."""
+    """A controller of joints, which may also push bodies, and one of actuators; see `Simulation.run`."""
 
     def __init__(self, controller: Controller | None, motors: Any) -> None:
-        """Takes functions of (t, q, v), or controls of actuators that are held all the time."""
+        """Takes functions of (t, q, v); instead of a function, `motors` may be constant controls of actuators."""
         self._controller = controller
         self._driver: Controller | None = motors if callable(motors) or motors is None else (lambda t, q, v: motors)
 
     def at(self, time: float, q: np.ndarray, v: np.ndarray) -> Acting:
-        """Asks them at a state."""
+        """Calls the controllers at a state."""
         tau, f_ext = None if self._controller is None else self._controller(time, q, v), None
         if type(tau) is tuple and len(tau) == 2 and (tau[1] is None or np.ndim(tau[1]) == 2):
             tau, f_ext = tau
@@ -41,5 +41,5 @@ class Control:
 
 
 def _are_several(controls: Any) -> bool:
-    """Whether these are controls of actuators, and not the control of one."""
+    """Whether these are controls of several actuators, and not that of one."""
     return isinstance(controls, Mapping) or np.ndim(controls) > 0

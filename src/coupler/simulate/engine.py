@@ -19,17 +19,17 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.robot import check_robot
 from coupler.simulate.failures import why_not
-from coupler.simulate.given import given_controls, given_forces
+from coupler.simulate.inputs import checked_controls, checked_forces
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.programs import StepPrograms
 from coupler.simulate.standing import standing
 from coupler.simulate.stiffness import check_stiffness
 
-_LOOKED_AT = 64  # robots of a batch whose springs are looked at before it starts
+_LOOKED_AT = 64  # robots of a batch whose springs are checked before it starts
 
 
 def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
-    """The engine of a robot for these options, made once, for all values of its parameters."""
+    """The engine of a robot for these options, made once and shared by all values of the robot's parameters."""
     check_robot(robot)
     if robot.given is None:
         return remembered(robot, (Engine, options), Engine, options)
@@ -37,7 +37,7 @@ def engine_of(robot: Robot, options: SimulationOptions) -> Engine:
 
 
 class Engine(StepPrograms):
-    """A robot that may touch, in steps of one length.
+    """Takes steps of one length of a robot that may touch things.
 
     Attributes:
         step: the length of a step, h, s.
@@ -47,7 +47,7 @@ class Engine(StepPrograms):
 
     def __init__(self, robot: Robot, options: SimulationOptions) -> None:
         if not robot.nv:
-            raise ModelError(f"robot {robot.name!r} cannot move: it has no freedoms, and there is nothing to simulate")
+            raise ModelError(f"robot {robot.name!r} cannot move: it has no freedoms, so there is nothing to simulate")
         made_of, base = (robot, robot) if robot.given is None else (robot.given.variant, robot.given.base)
         named = chosen(pairs_of(made_of, **options.laws), options.contacts)
         self.selection = select(base, named, tuple(options.contacts), options.limits)
@@ -86,7 +86,7 @@ class Engine(StepPrograms):
         return self.layout.start(robot, q, v)
 
     def _check_stiffness(self, q: np.ndarray, *, servos: bool = False) -> None:
-        """Refuses springs, dampers and servos that are too strong for explicit steps about a configuration."""
+        """Refuses springs, dampers and servos that are too stiff for explicit steps around a configuration."""
         if self.scene.integrator in SCHEMES:
             robot = self.robot
             batch = () if robot.given is None else robot.given.packed.shape[:-1]
@@ -95,30 +95,30 @@ class Engine(StepPrograms):
                 check_stiffness(one, q, self.step, self.scene.integrator, servos=servos)
 
     def controls(self, motors: Any, rates: Any = None, batch: tuple[int, ...] = ()) -> np.ndarray:
-        """What a step takes to control actuators; see `given_controls`."""
+        """The controls of actuators as a step takes them; see `checked_controls`."""
         self.check_actuators()
-        return given_controls(self.robot, motors, rates, batch)
+        return checked_controls(self.robot, motors, rates, batch)
 
     def check_actuators(self) -> None:
-        """Refuses motors of a robot that has none, and those that steps of several stages do not take."""
+        """Refuses `motors` for a robot without actuators, and servos that are too stiff for steps of several stages."""
         driven(self.robot, "motors: ")
         if not self.scene.implicit:
             _ = self._are_soft
 
     @cached_property
     def _are_soft(self) -> bool:
-        """True, if servos are not too strong for explicit steps in the neutral pose."""
+        """True, unless servos are too stiff for explicit steps in the neutral pose, which raises an error."""
         if any(actuator.servo for actuator in self.robot.actuators):
             self._check_stiffness(self.robot.neutral(), servos=True)
         return True
 
     def kinetic_energy(self, states: np.ndarray) -> np.ndarray:
-        """(...,): that of states, J, at dead points of loops, too."""
+        """(...,): the kinetic energy of states, J, also at dead points of loops."""
         q, v, w = (states[..., self.layout.places[name]] for name in ("q", "v", "w"))
         return kinetic_energy(self.robot, q, v, w if self.layout.loop_links else None)
 
     def energies(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(...,) each: kinetic and potential energy of states, J; NaN where one is not possible."""
+        """(...,) each: kinetic and potential energy of states, J; NaN for impossible states."""
         q, v, w = (states[..., self.layout.places[name]] for name in ("q", "v", "w"))
         return energies(self.robot, q, v, w)
 
@@ -128,17 +128,17 @@ class Engine(StepPrograms):
         Args:
             state: (..., layout.state), the state before it.
             tau: (..., nv), forces at independent joints.
-            f_ext: (..., bodies, 6), forces on bodies about the world's origin; none if not given.
-            controls: of actuators, as `controls` makes them; without, none of them acts. With them the result is
-                as `motor_layout` tells.
+            f_ext: (..., bodies, 6), forces on bodies about the world's origin; None for none.
+            controls: the controls of actuators, from `controls`; None if no actuator acts. With controls, the result
+                has the layout `motor_layout`.
 
         Raises:
             ModelError: for arguments of a wrong shape or that are not finite, and where a step is not possible.
         """
-        tau = given_forces("tau", tau, state.shape[:-1], (self.robot.nv,))
+        tau = checked_forces("tau", tau, state.shape[:-1], (self.robot.nv,))
         inputs = (state, tau) if controls is None else (state, tau, controls)
         if f_ext is not None:
-            loads = given_forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
+            loads = checked_forces("f_ext", f_ext, state.shape[:-1], (len(self.robot.bodies), 6))
             inputs = (*inputs, on_bodies(self.robot, loads))
         if controls is None:
             result = self._run(self.executable if f_ext is None else self.executable_with_loads, *inputs)
@@ -151,10 +151,10 @@ class Engine(StepPrograms):
     def advance_batch(
         self, states: np.ndarray, tau: np.ndarray, result: np.ndarray, controls: np.ndarray | None = None
     ) -> np.ndarray | None:
-        """The same for finite arrays of the leading dimensions of `room`; the result is written to an array, for speed.
+        """Takes a step of finite arrays with the leading dimensions of `room`, and writes it to `result`, for speed.
 
         Returns:
-            Which states could not take the step; None if all did.
+            A mask of the states that could not take the step; None if all did.
         """
         if controls is not None:
             self._run_with_motors(states, tau, controls, out=result)
@@ -165,9 +165,9 @@ class Engine(StepPrograms):
         return np.logical_not(np.isfinite(result).all(axis=-1))
 
     def room(self, states: int, size: int) -> np.ndarray:
-        """Memory for so many numbers of each state of a batch; see `Executable.room`.
+        """An array for `size` numbers of each state of a batch; see `Executable.room`.
 
-        Parameters of states are laid out by themselves: then, nothing else is.
+        If states have their own parameters, it is an ordinary array.
         """
         return self.executable.room(states, size) if self.robot.given is None else np.empty((states, size))
 
@@ -177,7 +177,7 @@ class Engine(StepPrograms):
         return self._in_world(result, impulses[..., self.layout.contact_rows.first[:, None] + np.arange(3)])
 
     def moments(self, result: np.ndarray) -> np.ndarray:
-        """(..., contacts, 3): their moments about the points of contact, by torsion and rolling friction, N m."""
+        """(..., contacts, 3): moments of torsion and rolling friction about the contact points, N m."""
         rows, impulses = self.layout.contact_rows, result[..., self.layout.places["impulses"]]
         moments = np.zeros((*result.shape[:-1], len(rows), 3))
         for contact, (first, width) in enumerate(zip(rows.first, rows.widths, strict=True)):
@@ -185,7 +185,7 @@ class Engine(StepPrograms):
         return self._in_world(result, moments)
 
     def _in_world(self, result: np.ndarray, impulses: np.ndarray) -> np.ndarray:
-        """Impulses along the frames of contacts, (..., contacts, 3), as forces along the world's axes."""
+        """Forces along the world's axes, from impulses along the frames of contacts, (..., contacts, 3)."""
         frames = result[..., self.layout.places["frames"]].reshape(*result.shape[:-1], self.layout.contacts, 3, 3)
         return np.einsum("...ni,...nij->...nj", impulses, frames) / self.step
 

@@ -1,4 +1,4 @@
-"""Why a step is not possible, in words."""
+"""Explains why a step is not possible."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from coupler.model.wording import in_state
 if TYPE_CHECKING:
     from coupler.simulate.engine import Engine
 
-_TURN = 0.1  # rad or m of the fastest joint in a step: what a step should not exceed
-_ODD_STEP = 1e-6  # s: nobody takes shorter ones; numbers have grown for long
+_TURN = 0.1  # rad or m: the fastest joint should not move further in a step
+_ODD_STEP = 1e-6  # s: nobody takes shorter steps; numbers have been growing for long
 
 
 def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
-    """What is wrong with a step that has no finite result, of one state or of the first such state of several."""
+    """What is wrong with a step without a finite result, for one state or for the first such state of several."""
     robot = engine.robot
     where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
-    own = state[tuple(where)]
+    failed = state[tuple(where)]
     try:
-        q = own[engine.layout.places["q"]]
+        q = failed[engine.layout.places["q"]]
         robot.check_closed(q)
     except ModelError as error:
         return f"{error}{in_state(where)}"
@@ -42,7 +42,7 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
                 f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: {loops} comes to "
                 f"{DEAD_POINT}"
             )
-    v = own[engine.layout.places["v"]]
+    v = failed[engine.layout.places["v"]]
     try:
         if robot.closed_forms:
             robot.integrate(q, v, engine.step)
@@ -51,7 +51,7 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
             f"{error}{in_state(where)}; a step of {engine.step:g} s leads to the end of its workspace, or to a dead "
             'point, which it passes with closure="numerical"'
         )
-    joint, speed, better = fastest_joint(engine, own)
+    joint, speed, better = fastest_joint(engine, failed)
     shorter = f"steps of {better:.2g} s from the start" if better > _ODD_STEP else "much shorter steps"
     return (
         f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: a loop cannot close, or "
@@ -61,7 +61,7 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
 
 
 def fastest_joint(engine: Engine, state: np.ndarray) -> tuple[str, float, float]:
-    """The independent joint that moves fastest in a state, its velocity, and a step that is short enough for it, s."""
+    """The fastest independent joint in a state, its speed, and a step that is short enough for it, s."""
     robot, v = engine.robot, state[engine.layout.places["v"]]
     speeds = {joint: float(np.abs(v[robot.v_slice(joint)]).max(initial=0.0)) for joint in robot.independent_joints}
     joint = max(speeds, key=lambda name: speeds[name])

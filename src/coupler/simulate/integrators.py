@@ -1,11 +1,11 @@
-"""One step of motion, by methods of different orders. No contact.
+"""One step of motion without contact, by methods of different orders.
 
-All have the same face: step(robot, q, v, tau, h, t) gives q and v after the time h. q and v may be a batch; tau is an
-array or a function of (t, q, v). Loops stay closed to 1e-12, and quaternions of unit length.
+All have the same signature: step(robot, q, v, tau, h, t) gives q and v after the time h. q and v may be a batch; tau is
+an array or a function of (t, q, v). Loops stay closed to 1e-12, and quaternions of unit length.
 
-Methods of Runge and Kutta run in a chart around q (see chart.py), where they keep their order, as Munthe-Kaas found.
-They move with the velocities of all joints in loops, and so pass dead points; a motion of several steps hands these on
-from step to step (`STEPPERS`).
+Runge-Kutta methods work in a chart around q (see chart.py), where they keep their order, as Munthe-Kaas found. They use
+the velocities of all joints in loops, and so pass dead points; a motion of several steps hands these on from step to
+step (`STEPPERS`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ State = tuple[np.ndarray, np.ndarray]  # q and v, or carried velocities (see cha
 
 
 class Rates:
-    """How a robot accelerates under forces that are an array, or a function of (t, q, v); none for None.
+    """The accelerations of a robot under forces tau, an array or a function of (t, q, v); None for no forces.
 
     So are forces on bodies, f_ext as in `forward_dynamics`.
     """
@@ -66,7 +66,7 @@ def _forces(robot: Robot, tau: Any, v: np.ndarray) -> np.ndarray:
 
 
 def _state(robot: Robot, q: Any, v: Any, h: Any) -> State:
-    """q and v with the same leading dimensions, for a step of the length h; what does not fit is refused."""
+    """q and v with the same leading dimensions, for a step of length h; refuses what does not fit."""
     if not (isinstance(h, float) and isfinite(h)):
         numbers("h", h, ())
     if type(q) is not np.ndarray or type(v) is not np.ndarray or q.dtype != float or v.dtype != float:
@@ -92,11 +92,11 @@ def _semi_implicit_euler(rates: Rates, q: np.ndarray, x: np.ndarray, h: float, t
 
 @dataclass(frozen=True)
 class _Tableau:
-    """An explicit method of Runge and Kutta.
+    """An explicit Runge-Kutta method.
 
     Attributes:
-        rows: for each stage after the first, the weights of those before it.
-        weights: of all stages, for the result.
+        rows: for each stage after the first, the weights of the stages before it.
+        weights: the weights of all stages in the result.
     """
 
     rows: Sequence[Sequence[float]]
@@ -114,7 +114,7 @@ _DORMAND_PRINCE = _Tableau(
     ),
     weights=(35 / 384, 0.0, 500 / 1113, 125 / 192, -2187 / 6784, 11 / 84),
 )
-# Of all stages and the result as one more, for a result of fourth order.
+# Weights of all stages, with the result as one more, for a result of fourth order.
 _ROUGH = (5179 / 57600, 0.0, 7571 / 16695, 393 / 640, -92097 / 339200, 187 / 2100, 1 / 40)
 
 
@@ -127,7 +127,7 @@ class _Stages:
         self.u_rates, self.x_rates = [x], [rates(t, q, x)[1] if a is None else a]
 
     def reach(self, weights: Sequence[float], h: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """q, u and x after the stages so far, with these weights; x need not fit the loops at q."""
+        """q, u and x from the stages so far, with these weights; x need not satisfy the loops at q."""
         u = h * _combined(weights, self.u_rates)
         return self.chart.at(u), u, self.x + h * _combined(weights, self.x_rates)
 
@@ -137,7 +137,7 @@ class _Stages:
         return q, fitted(self.rates.robot, q, x)
 
     def add(self, weights: Sequence[float], h: float) -> State:
-        """One more stage, at the q and x given back."""
+        """Adds a stage, and returns its q and x."""
         q, u, x = self.reach(weights, h)
         x, rate = self.rates(self.t + h * sum(weights), q, x)
         self.u_rates.append(self.chart.rate(q, u, x))
@@ -146,7 +146,7 @@ class _Stages:
 
 
 def _combined(weights: Sequence[float], rates: Sequence[np.ndarray]) -> np.ndarray:
-    """Σ wᵢ rᵢ, in this order for one state as for a batch."""
+    """Σ wᵢ rᵢ, in the same order for one state as for a batch."""
     terms = [weight * rate for weight, rate in zip(weights, rates, strict=True) if weight]
     return sum(terms[1:], terms[0])
 
@@ -176,9 +176,9 @@ def _step(method: str, robot: Robot, q: Any, v: Any, tau: Any, h: float, t: floa
 
 
 def explicit_euler(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0) -> State:
-    """Euler's method, of first order: position and velocity move on with what they change by at the start.
+    """Explicit Euler, of first order: position and velocity move with their rates at the start.
 
-    It feeds energy into swinging robots; it is here to be compared with.
+    It adds energy to swinging robots, and is here for comparison.
     """
     return _step("explicit_euler", robot, q, v, tau, h, t)
 
@@ -189,7 +189,7 @@ def semi_implicit_euler(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: flo
 
 
 def rk4(robot: Robot, q: Any, v: Any, tau: Any, h: float, t: float = 0.0, f_ext: Any = None) -> State:
-    """The method of Runge and Kutta, of fourth order; with forces on bodies, an array or a function of (t, q, v)."""
+    """The classical Runge-Kutta method, of fourth order; f_ext is an array or a function of (t, q, v), like tau."""
     return _step("rk4", robot, q, v, tau, h, t, f_ext)
 
 
@@ -204,7 +204,7 @@ class Pair:
 
     Attributes:
         q, x: the state after it, of fifth order: configuration and carried velocities.
-        a: the rates of these there, with which the next step starts.
+        a: the rates of x there, with which the next step starts.
         rough_q, rough_x: the state by the method of fourth order.
     """
 
@@ -216,7 +216,7 @@ class Pair:
 
 
 def pair_step(rates: Rates, q: np.ndarray, x: np.ndarray, a: np.ndarray, h: float, t: float) -> Pair:
-    """A step of `dormand_prince` beside one that is less exact, from a state whose rates are a."""
+    """A step of `dormand_prince` and a less accurate one beside it, from a state whose rates are a."""
     stages = _Stages(rates, q, x, t, a)
     for row in _DORMAND_PRINCE.rows:
         stages.add(row, h)

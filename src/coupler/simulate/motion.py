@@ -1,4 +1,4 @@
-"""Motion over a span of time, in steps of one length or as long as a tolerance allows."""
+"""Motion over a span of time, in steps of fixed length or as long as a tolerance allows."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from coupler.simulate.adaptive import Control, adaptive_steps
 from coupler.simulate.chart import carried_velocities
 from coupler.simulate.integrators import METHODS, STEPPERS, Rates
 
-_MOST_STEPS = 10**9  # weeks of computing: more are a wrong h
-_SMALLEST_STEP = 1e-9  # of the duration: with such steps a tolerance takes as long
-_ROUNDING = 1e-9  # of a step: a remainder that rounding leaves of a duration, for which there is no step of its own
+_MOST_STEPS = 10**9  # weeks of computing: more means a wrong h
+_SMALLEST_STEP = 1e-9  # of the duration: shorter steps would take weeks as well
+_ROUNDING = 1e-9  # of a step: a smaller remainder of the duration is rounding, and gets no step of its own
 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """States of a robot at times.
+    """States of a robot over time.
 
     Attributes:
-        times: T, s, from 0.
+        times: (T,), s, from 0.
         q: (T, ..., nq), configurations.
         v: (T, ..., nv), velocities.
-        loop_velocities: (T, ..., n), those of all joints in loops without a solution, as `kinetic_energy` takes them:
-            at a dead point, v does not determine them.
+        loop_velocities: (T, ..., n), the velocities of all joints in loops without a solution, as `kinetic_energy`
+            takes them: at a dead point, v does not determine them.
         steps: the number of steps taken.
-        rejected: the number of steps tried and rejected as too long, with a tolerance.
+        rejected: with a tolerance, the number of steps rejected as too long.
     """
 
     times: np.ndarray
@@ -48,8 +48,8 @@ class MotionError(ModelError):
     """A motion that could not be computed to its end.
 
     Attributes:
-        time: how far it came, s.
-        motion: what was computed up to there; its last state is the one at that time.
+        time: the time reached, s.
+        motion: the motion up to there; its last state is the one at that time.
     """
 
     def __init__(self, message: str, time: float, motion: Motion) -> None:
@@ -74,7 +74,7 @@ def integrate_motion(
     first_step: float | None = None,
     smallest_step: float | None = None,
 ) -> Motion:
-    """How a robot moves from a state, under gravity, its springs and dampers, and forces at its joints.
+    """The motion of a robot from a state, under gravity, its springs and dampers, and forces at its joints.
 
     Args:
         robot: the robot that moves.
@@ -82,18 +82,18 @@ def integrate_motion(
         v: (..., nv), the velocity there.
         duration: the time to integrate over, s.
         h: the length of all steps, s; the last one ends with the duration, and may be shorter.
-        tolerance: instead of h: the largest error of a step, as far as it can be estimated. It holds for every joint,
-            dependent ones included: of positions in rad or m, of velocities relative to them where they are above 1.
-            All states of a batch take the same steps.
-        tau: (..., nv), forces at independent joints, or a function of (t, q, v) that gives them; none if not given.
-        method: one of `METHODS`: "rk4" if not given, and "dormand_prince" with a tolerance, which is the only one then.
-        record: keep one step of so many, or the states at these times (s), ascending, which steps are cut to meet. The
+        tolerance: instead of h: the largest estimated error of a step. It holds for every joint, dependent ones
+            included: for positions in rad or m, for velocities above 1 relative to them. All states of a batch take the
+            same steps.
+        tau: (..., nv), forces at independent joints, or a function of (t, q, v) that gives them; None for none.
+        method: one of `METHODS`; by default "rk4", or "dormand_prince" with a tolerance, which needs it.
+        record: keep every so many steps, or the states at these times (s), ascending; steps are cut to end there. The
             start is always kept, and so is the end, unless times are given.
         first_step: with a tolerance, the step to try first, s.
-        smallest_step: with a tolerance, the step that is too small to go on with, s; 1e-9 of the duration if not given.
+        smallest_step: with a tolerance, the step below which the integration stops, s; 1e-9 of the duration by default.
 
     Raises:
-        MotionError: where it cannot go on: numbers are not finite any more, a loop cannot close, steps become too
+        MotionError: if it cannot continue: numbers are no longer finite, a loop cannot close, or steps become too
             small. It holds the motion up to there.
         ModelError: for impossible arguments.
     """
@@ -187,7 +187,7 @@ def _recorded(
     steps: Iterator[Step],
     keep: Callable[[float, int], bool],
 ) -> Motion:
-    """Runs through all steps and keeps the start and what is asked for, by time and number of the step."""
+    """Runs through all steps and keeps the start and the steps asked for, by time and number."""
     kept, last, count, rejected = [start], start, 0, 0
 
     def motion() -> Motion:
@@ -195,7 +195,7 @@ def _recorded(
         return Motion(t, q, x[..., : robot.nv], x[..., robot.nv :], count, rejected)
 
     try:
-        with np.errstate(all="ignore"):  # what is not finite is told once, with its time
+        with np.errstate(all="ignore"):  # numbers that are not finite raise one error below, with the time
             for t, q, x, failed in steps:
                 if not (np.isfinite(q).all() and np.isfinite(x).all()):
                     raise ModelError("the next step leads to numbers that are not finite")

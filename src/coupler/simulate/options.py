@@ -1,4 +1,4 @@
-"""The options of a simulation, in one place: their names, defaults and checks."""
+"""The options of a simulation: their names, defaults and checks, all in one place."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ class SimulationOptions:
 
     Attributes:
         step: the length of a step, h, s.
-        contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
-            "*foot* on floor".
-        integrator: "midpoint", of second order while nothing touches, which keeps energy; "euler", of first order;
+        contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and "*foot* on
+            floor".
+        integrator: "midpoint", of second order while nothing touches, which conserves energy; "euler", of first order;
             "rk4", of fourth order while nothing touches, third at contacts without friction, and second with it; or
-            "trapezoid", of second order in all of these.
-        friction: the coefficient of pairs of which neither shape has one.
-        restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. By
-            patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits a pair.
-        torsion: how contacts resist spin about their normals, the largest moment over the normal force, m; None if as
-            their shapes say. Or by patterns, like restitution.
-        rolling: the same about their tangents: how they resist rolling.
-        penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`. If not given,
-            "position", and with "rk4" and "trapezoid", which leave more of them, "limited", and below 1 ms 10 h² m.
-        recovery: the speed up to which overlaps at rest are parted, m/s; see `let_out`. Angles beyond a joint's limit
-            come back ten times as fast, rad/s. Infinite for no bound.
+            "trapezoid", of second order in all of these cases.
+        friction: the coefficient of pairs in which neither shape has one.
+        restitution: how contacts rebound; None if they do not. A number is the coefficient of the normal velocity. Or a
+            mapping from patterns such as "*ball*" and "*ball* on floor", of which the first that matches a pair counts.
+        torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; None leaves
+            it to their shapes. Or a mapping from patterns, like restitution.
+        rolling: how contacts resist rolling, rotation about their tangents, likewise.
+        penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`. None: "position";
+            but for "rk4" and "trapezoid", which leave more overlap, "limited", or 10 h² m in steps below 1 ms.
+        recovery: the largest speed at which overlapping shapes at rest part, m/s; see `let_out`. Revolute joints return
+            from beyond a limit ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
-        tolerance: how exactly contacts keep their laws, m/s.
-        sweeps: how many the contact solver makes in a step at most.
+        tolerance: how exactly contacts satisfy their laws, m/s.
+        sweeps: the largest number of sweeps of the contact solver in a step.
     """
 
     step: float = 1e-3
@@ -63,10 +63,10 @@ class SimulationOptions:
     sweeps: int = 10
 
     def __post_init__(self) -> None:
-        """Checks all values and brings each into one form, so that options compare and hash by value.
+        """Checks all values and brings each to one form, so that options compare and hash by value.
 
         Raises:
-            ModelError: for a value that cannot be, naming the option.
+            ModelError: for an impossible value, naming the option.
         """
         step = float(numbers("step", self.step, ()))
         if step <= 0.0:
@@ -77,7 +77,7 @@ class SimulationOptions:
         names = (contacts,) if isinstance(contacts, str) or not isinstance(contacts, Iterable) else tuple(contacts)
         if not all(isinstance(name, str) for name in names):
             raise ModelError(f"contacts must be a name or a list of names, got {contacts!r}")
-        gap_seen(0.0, penetration)  # which refuses what it does not know
+        gap_seen(0.0, penetration)  # raises an error for an unknown name
         values = {
             "step": step,
             "contacts": names,
@@ -97,7 +97,7 @@ class SimulationOptions:
 
     @classmethod
     def among(cls, given: Mapping[str, Any]) -> SimulationOptions:
-        """Those among the arguments of a function, by name, which must have all of them."""
+        """The options among the arguments of a function, by name; all must be there."""
         return cls(**{option.name: given[option.name] for option in fields(cls)})
 
     @property
@@ -109,21 +109,21 @@ class SimulationOptions:
 
 
 def _one_form(given: Any, checked: Callable[[Any], Any]) -> Any:
-    """What holds for all contacts, checked; of what goes by patterns pairs, which can be compared and hashed."""
+    """A checked value for all contacts, or for patterns a tuple of pairs, which can be compared and hashed."""
     if isinstance(given, Mapping | tuple):
         return tuple((str(pattern), _one_form(value, checked)) for pattern, value in dict(given).items())
     return None if given is None else checked(given)
 
 
 def _law(restitution: Any) -> Restitution:
-    """Of a number the law of that coefficient."""
+    """The law of restitution with this coefficient, if it is a number."""
     return restitution if isinstance(restitution, Restitution) else Restitution(restitution)
 
 
 def _limited(step: float) -> str | float:
     """How overlaps count in steps of several stages, whose impacts leave some.
 
-    What has been parted by d in a step goes on with d / h, which must vanish with h: else a stop is no stop.
+    Shapes that are parted by d in a step continue with d / h, which must vanish with h: otherwise a stop is no stop.
     """
     slow = -10.0 * step**2  # as gravity would in a step
     return slow if slow > PENETRATION["limited"] else "limited"

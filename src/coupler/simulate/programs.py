@@ -1,4 +1,4 @@
-"""The compiled programs of a robot's steps, made when they are first needed, and called."""
+"""The compiled programs of a robot's steps, made when they are first needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coupler.graph import Executable, compile
 from coupler.model import Robot
 from coupler.simulate.options import SimulationOptions
 
-_MANY_CONTACTS = 64  # candidates, from which on their points and frames are most of what a step leads to
+_MANY_CONTACTS = 64  # candidates: from here on, their points and frames are most of a step's result
 
 
 class StepPrograms:
@@ -27,7 +27,7 @@ class StepPrograms:
     Attributes:
         robot: the robot that moves.
         scene: what a step takes into account.
-        layout: where state and results of a step are in their vectors.
+        layout: the layout of state and result vectors.
     """
 
     def __init__(self, robot: Robot, scene: ContactScene, options: SimulationOptions) -> None:
@@ -36,34 +36,34 @@ class StepPrograms:
         self.layout = Layout(self._made_of, scene)
 
     def of_robot(self, robot: Robot) -> Self:
-        """The same for a robot that differs in the values of parameters alone."""
+        """The same for a robot that differs only in the values of parameters."""
         other = copy(self)
         other.robot = robot
         return other
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Self:
-        """The same for some states of a batch, which may have parameters of their own; see `Robot.of_states`."""
+        """The same for some states of a batch, which may have their own parameters; see `Robot.of_states`."""
         return self if self.robot.given is None else self.of_robot(self.robot.of_states(batch, states))
 
     def brief(self) -> Self:
-        """The same, if contacts are many, without their places in its results: batches have less to move."""
+        """The same without places of contacts in results, if these are many, so that batches move less memory."""
         if self.layout.contacts < _MANY_CONTACTS or self.scene.integrator in SCHEMES:
             return self
         other = copy(self)
         for name in [name for name in self.__dict__ if name.startswith("executable") or name == "motor_layout"]:
-            del other.__dict__[name]  # which are made anew, and remembered
+            del other.__dict__[name]  # made again on demand, for the smaller layout
         other.scene = replace(self.scene, places=False)
         other.layout = remembered(self._made_of, (Layout, self._options), Layout, other.scene)
         return other
 
     @property
     def fast_step(self) -> Any:
-        """(state, tau) → result of a step, or None where only `advance` can say: see `Executable.one`."""
+        """(state, tau) → the result of a step, or None where only `advance` can decide: see `Executable.one`."""
         return self._fast(self.executable) if "executable" in self.__dict__ else _no_fast_step
 
     @property
     def fast_motor_step(self) -> Any:
-        """(state, tau, controls) → the same of a step in which actuators act."""
+        """(state, tau, controls) → the same for a step in which actuators act."""
         compiled = "executable_with_motors" in self.__dict__
         step = self._fast(self.executable_with_motors) if compiled else _no_fast_step
         if "executable_with_free_servos" not in self.__dict__:
@@ -82,7 +82,7 @@ class StepPrograms:
 
     @cached_property
     def executable(self) -> Executable:
-        """(state, tau) → result of a step."""
+        """(state, tau) → the result of a step."""
         return self._compiled()
 
     @cached_property
@@ -92,7 +92,7 @@ class StepPrograms:
 
     @cached_property
     def executable_with_motors(self) -> Executable:
-        """(state, tau, controls) → result of a step in which actuators act."""
+        """(state, tau, controls) → the result of a step in which actuators act."""
         return self._compiled(motors=True)
 
     @cached_property
@@ -102,7 +102,7 @@ class StepPrograms:
 
     @cached_property
     def executable_with_free_servos(self) -> Executable:
-        """The same as with motors, without a result where a servo of a single joint comes to a limit of its effort."""
+        """The same as with motors, but without a result if a servo of a single joint reaches its effort limit."""
         return self._compiled(motors=True, yielding=False)
 
     @cached_property
@@ -111,7 +111,7 @@ class StepPrograms:
         return self._compiled(motors=True, yielding=False, external=True)
 
     def prepare(self, *, motors: bool) -> None:
-        """Compiles a step, for threads that share it."""
+        """Compiles a step, for threads to share."""
         if not motors:
             _ = self.executable
         else:
@@ -119,19 +119,19 @@ class StepPrograms:
 
     @cached_property
     def _may_yield(self) -> bool:
-        """Whether servos are first assumed to keep within their limits, which costs less than to look at these."""
+        """Whether steps first assume that servos stay within their limits, which is cheaper than checking them."""
         return self.scene.implicit and may_yield(self.robot)
 
     def _run_with_motors(self, *vectors: np.ndarray, external: bool = False, out: np.ndarray | None = None) -> Any:
-        """A step in which actuators act, of states of one batch; where servos are at limits, it is taken again."""
+        """A step in which actuators act, of states of one batch; where servos reach limits, it is taken again."""
         if self._may_yield:
             free = self.executable_with_free_servos_and_loads if external else self.executable_with_free_servos
             result = self._run(free, *vectors, out=out)
             again = np.isnan(result[..., self.layout.places["residual"]][..., 0])
             if result.ndim > 1:
                 if again.any():
-                    own = self.of_states(again.shape, np.flatnonzero(again))
-                    result[again] = own._run(self._with_motors(external), *(vector[again] for vector in vectors))
+                    yielding = self.of_states(again.shape, np.flatnonzero(again))
+                    result[again] = yielding._run(self._with_motors(external), *(vector[again] for vector in vectors))
                 return result
             if not again:
                 return result
@@ -141,7 +141,7 @@ class StepPrograms:
         return self.executable_with_motors_and_loads if external else self.executable_with_motors
 
     def _compiled(self, **changes: bool) -> Executable:
-        """A step; robots that differ in the values of parameters alone share it."""
+        """A compiled step, shared by robots that differ only in the values of parameters."""
         key = StepPrograms, self._options, self.scene.places, tuple(changes)
         return remembered(self._made_of, key, _compiled_step, replace(self.scene, **changes))
 
@@ -154,7 +154,7 @@ class StepPrograms:
 
     @cached_property
     def motor_layout(self) -> Layout:
-        """Where results of a step have what in which actuators act: all that `layout` has, and what these do."""
+        """The layout of results of a step in which actuators act: that of `layout`, and what the actuators do."""
         return Layout(self._made_of, replace(self.scene, motors=True))
 
 
@@ -163,4 +163,4 @@ def _compiled_step(robot: Robot, scene: ContactScene) -> Executable:
 
 
 def _no_fast_step(state: np.ndarray, tau: Any, controls: Any = None) -> None:
-    """Gives no result."""
+    """Returns None: there is no fast step yet."""

@@ -11,11 +11,11 @@ _PATIENCE = 1.0  # s: shorter runs show nothing
 _PAUSE = 0.2  # s between two lines
 _STRIDE = 64  # steps between two looks at the clock
 _WIDTH = 24  # characters of the bar
-_TINY = 1e-9  # instead of a zero to divide by
+_TINY = 1e-9  # in place of a zero divisor
 
 
 class Progress:
-    """Shows the progress of a run on stderr, once it takes long; a context manager that leaves the line behind."""
+    """Shows the progress of a long run on stderr; a context manager that leaves the last line on the screen."""
 
     def __init__(self, steps: int, step: float, shown: bool | None) -> None:
         """Starts the clock.
@@ -31,7 +31,7 @@ class Progress:
         self._done, self._drawn = 0, False
 
     def update(self, done: int) -> None:
-        """Notes how many steps are done; cheap."""
+        """Notes the number of completed steps; this is cheap."""
         self._done = done
         if self._shown and done % _STRIDE == 0:
             now = monotonic()

@@ -1,8 +1,7 @@
-"""Many states of a robot at once, under controls that are known beforehand: batches in lanes and threads."""
+"""Many states of a robot at once, under controls known beforehand: batches in lanes and threads."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,16 +13,16 @@ from coupler.compiled import thread_count
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.numbers import as_array, numbers
 from coupler.model.wording import counted, in_state
+from coupler.simulate.energy_watch import known_gain
 from coupler.simulate.engine import Engine, engine_of
-from coupler.simulate.failures import why_not
-from coupler.simulate.first_warnings import warn_of_overlaps, warn_of_selection
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
+from coupler.simulate.rollout_chunk import Chunk
+from coupler.simulate.start_warnings import warn_of_overlaps, warn_of_selection
 from coupler.simulate.status import Unsolved
-from coupler.simulate.watch import EVERY, Ledger, gain_told, known_gain
 from coupler.threads import for_each
 
 _CHUNK, _LEAST_CHUNK = 1024, 32  # states, at most and at least, that a thread simulates from start to end
-_CHUNK_NUMBERS = 2**19  # of these states, where they have many: to start each step from Python costs as much as a few
+_CHUNK_NUMBERS = 2**19  # of all states of a chunk: starting a step from Python costs as much as computing a few states
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +31,14 @@ class Rollout:
 
     Attributes:
         times: (T + 1,), s.
-        q: (..., T + 1, nq), the start first, and then after each control.
-        v: (..., T + 1, nv), velocities there.
-        residuals: (..., T), by how much the steps of each control violate the laws of contact, at most, m/s.
-        sweeps: (..., T), the most sweeps and further iterations of the contact solver in a step of each control.
-        touching: (..., T), how many contacts press in the last step of each control.
-        stops: (...,), the time at which a state could not go on, s; infinite for those that reached the end. From that
-            time on, the state's rows are NaN.
+        q: (..., T + 1, nq), at the start and after each control.
+        v: (..., T + 1, nv), the velocities there.
+        residuals: (..., T), the largest violation of the laws of contact in the steps of each control, m/s.
+        sweeps: (..., T), the largest number of sweeps and further iterations of the contact solver in a step of each
+            control.
+        touching: (..., T), the number of pressing contacts in the last step of each control.
+        stops: (...,), the time at which a state could not continue, s; infinite for those that reached the end. From
+            that time on, the state's rows are NaN.
         contacts: the names of the candidate contacts.
         forces: (..., T, contacts, 3), if asked for: contact forces in the last step of each control, on the first body
             of each pair, along the world's axes, N.
@@ -55,7 +55,7 @@ class Rollout:
     forces: np.ndarray | None = None
 
     def __str__(self) -> str:
-        """What there is in it, in a few lines."""
+        """A summary in a few lines."""
         states = counted(self.stops.size, "state")
         controls = counted(len(self.times) - 1, "control")
         lines = [f"rollout of {states}, from {self.times[0]:g} to {self.times[-1]:g} s, {controls} each"]
@@ -122,41 +122,41 @@ def rollout(
     gains = known_gain(on_energy_gain)
     warn_of_selection(engine)
     state = engine.start(q0, v0)
-    given = _given_controls(engine, controls, motors, rates)
-    numbers_given = () if robot.given is None else robot.given.packed.shape[:-1]
+    inputs = _checked_controls(engine, controls, motors, rates)
+    parameters = () if robot.given is None else robot.given.packed.shape[:-1]
     try:
-        batch = np.broadcast_shapes(state.shape[:-1], numbers_given, *(own.shape[:-2] for own in given))
+        batch = np.broadcast_shapes(state.shape[:-1], parameters, *(values.shape[:-2] for values in inputs))
     except ValueError:
-        shapes = " and ".join(str(own.shape[:-2]) for own in given)
-        others = f"controls of {shapes}" + (f" and parameters of {numbers_given}" if numbers_given else "")
+        shapes = " and ".join(str(values.shape[:-2]) for values in inputs)
+        others = f"controls of {shapes}" + (f" and parameters of {parameters}" if parameters else "")
         raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {others}") from None
-    return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), given, hold, forces, gains)
+    return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), inputs, hold, forces, gains)
 
 
-def _given_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> list[np.ndarray]:
-    """Forces at independent joints, (..., T, nv), and what controls actuators, if they act, (..., T, n)."""
+def _checked_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> list[np.ndarray]:
+    """Forces at independent joints, (..., T, nv), and if actuators act, their controls, (..., T, n)."""
     if motors is None:
         if rates is not None:
             raise ModelError("rates: they are those of targets; give motors, too")
         return [_over_time("controls", controls, engine.robot.nv)]
     engine.check_actuators()
-    own = _over_time("motors", motors, len(engine.robot.actuators))
-    moving = own if rates is None else _over_time("rates", rates, len(engine.robot.actuators))
-    tau = np.zeros((own.shape[-2], engine.robot.nv))
+    driven = _over_time("motors", motors, len(engine.robot.actuators))
+    moving = driven if rates is None else _over_time("rates", rates, len(engine.robot.actuators))
+    tau = np.zeros((driven.shape[-2], engine.robot.nv))
     if controls is not None:
         tau = _over_time("controls", controls, engine.robot.nv)
     for name, other in (("controls", tau), ("rates", moving)):
-        if other.shape[-2] != own.shape[-2]:
-            raise ModelError(f"{name} are {other.shape[-2]} in a row, and motors {own.shape[-2]}")
+        if other.shape[-2] != driven.shape[-2]:
+            raise ModelError(f"{name} are {other.shape[-2]} in a row, and motors {driven.shape[-2]}")
     try:
-        batch = np.broadcast_shapes(own.shape[:-1], moving.shape[:-1])
+        batch = np.broadcast_shapes(driven.shape[:-1], moving.shape[:-1])
     except ValueError:
-        raise ModelError(f"motors of {own.shape[:-2]} states do not fit rates of {moving.shape[:-2]}") from None
-    return [tau, engine.controls(own, None if rates is None else moving, batch)]
+        raise ModelError(f"motors of {driven.shape[:-2]} states do not fit rates of {moving.shape[:-2]}") from None
+    return [tau, engine.controls(driven, None if rates is None else moving, batch)]
 
 
 def _over_time(name: str, given: Any, width: int) -> np.ndarray:
-    """Numbers that a user gave, (..., T, width)."""
+    """Numbers from the user, checked, (..., T, width)."""
     values = as_array(name, given)
     if values.ndim < 2 or values.shape[-1] != width:
         raise ModelError(f"{name} must have the shape (..., T, {width}), got {values.shape}")
@@ -164,17 +164,17 @@ def _over_time(name: str, given: Any, width: int) -> np.ndarray:
 
 
 def _in_chunks(
-    engine: Engine, state: np.ndarray, given: Sequence[np.ndarray], hold: int, with_forces: bool, gains: str
+    engine: Engine, state: np.ndarray, inputs: Sequence[np.ndarray], hold: int, with_forces: bool, gains: str
 ) -> Rollout:
-    """Simulates all states, in chunks that threads share."""
-    batch, count, states = state.shape[:-1], given[0].shape[-2], int(np.prod(state.shape[:-1], dtype=int))
+    """Simulates all states, in chunks that are shared out to threads."""
+    batch, count, states = state.shape[:-1], inputs[0].shape[-2], int(np.prod(state.shape[:-1], dtype=int))
     sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,)}
     sizes |= dict.fromkeys(("residual", "sweeps", "touching"), (1,))
     if with_forces:
         sizes["forces"] = engine.layout.contacts, 3
     recorded = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: fast to fill
     state = np.ascontiguousarray(state).reshape(states, state.shape[-1])
-    controls = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(states, count, x.shape[-1]) for x in given]
+    controls = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(states, count, x.shape[-1]) for x in inputs]
 
     size = _chunk(states, engine.layout.size)
     stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
@@ -183,16 +183,15 @@ def _in_chunks(
     rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
 
     def simulate_chunk(first: int) -> Iterator[None]:
-        own = slice(first, min(first + size, states))
-        own_engine = engine.of_states(batch, own)
-        parts = {name: array[:, own] for name, array in recorded.items()}
+        some = slice(first, min(first + size, states))
+        parts = {name: array[:, some] for name, array in recorded.items()}
         layout = engine.layout if len(controls) == 1 else engine.motor_layout
         try:
             room = rooms.pop()
         except IndexError:
             room = [engine.room(min(size, states), layout.size) for _ in range(2)]
-        chunk = _Chunk(own_engine, room, state[own], stops[own], gaps[first // size], gains)
-        yield from chunk.simulate([x[own] for x in controls], hold, parts)
+        chunk = Chunk(engine.of_states(batch, some), room, state[some], stops[some], gaps[first // size], gains)
+        yield from chunk.simulate([x[some] for x in controls], hold, parts)
         rooms.append(room)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
         gained.update({first + i: gain for i, gain in chunk.gained.items()})
@@ -218,18 +217,17 @@ def _in_chunks(
 
 
 def _chunk(states: int, size: int) -> int:
-    """How many states to simulate together, of so many, with so many numbers each: all threads have some."""
+    """The number of states to simulate together, given their number and size, such that every thread has some."""
     most = min(_CHUNK, _CHUNK_NUMBERS // size, -(-states // thread_count()))
     return max(-(-most // _LEAST_CHUNK), 1) * _LEAST_CHUNK
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
-    """Warns of states that could not go on; an error if none could."""
+    """Warns of states that could not continue; an error if none could."""
     if not reasons:
         return
     first = min(reasons, key=lambda state: (stops[state], state))
-    where = tuple(int(i) for i in np.unravel_index(first, batch)) if batch else ()
-    text = f"after {stops[first]:.6g} s{in_state(where)}: {reasons[first]}"
+    text = f"after {stops[first]:.6g} s{_named(first, batch)}: {reasons[first]}"
     if len(reasons) == len(stops):
         raise ModelError(text)
     message = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
@@ -237,118 +235,13 @@ def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, st
 
 
 def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> None:
-    """Warns of states that have gained energy and go on."""
+    """Warns of states that have gained energy and continue."""
     if gained:
         first = min(gained)
-        where = tuple(int(i) for i in np.unravel_index(first, batch)) if batch else ()
-        message = f"{len(gained)} of {states} states gain energy; the first{in_state(where)}: {gained[first]}"
+        message = f"{len(gained)} of {states} states gain energy; the first{_named(first, batch)}: {gained[first]}"
         warnings.warn(message, ModelWarning, stacklevel=4)
 
 
-class _Chunk:
-    """States that are simulated together.
-
-    Attributes:
-        reasons: why states could not go on, by their number.
-        gained: of those that go on, which have gained energy.
-        jammed: the deepest overlap that was left as it is, m; see `StepStatus`.
-    """
-
-    def __init__(
-        self,
-        engine: Engine,
-        room: Sequence[np.ndarray],
-        states: np.ndarray,
-        stops: np.ndarray,
-        gaps: np.ndarray,
-        gains: str,
-    ) -> None:
-        """Starts from some states.
-
-        Args:
-            engine: takes the steps.
-            room: memory for the results of a step and the one before, of these states or more; see `Engine.room`.
-            states: (n, layout.state), to start from.
-            stops: (n,), where to note when they stop.
-            gaps: (contacts,), where to note the least that they start with.
-            gains: what to do with those that gain energy.
-        """
-        self._engine, self._stops, self._gaps = engine, stops, gaps
-        lanes = math.prod(room[0].shape[1:-1])
-        self._results = [own[: -(-len(states) // lanes)] for own in room]
-        self._batch = self._results[0].shape[:-1]
-        self._states = self._start = self._laid_out(states)
-        self.reasons: dict[int, str] = {}
-        self.gained: dict[int, str] = {}
-        self.jammed = 0.0
-        self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, self._batch), gains
-
-    def _laid_out(self, rows: np.ndarray) -> np.ndarray:
-        """Numbers of states, (n, ...), as steps take them; lanes that are to spare have the last state."""
-        spare = math.prod(self._batch) - len(rows)
-        padded = rows if not spare else np.concatenate([rows, np.repeat(rows[-1:], spare, axis=0)])
-        return padded.reshape(*self._batch, *rows.shape[1:])
-
-    def _rows(self, array: np.ndarray) -> np.ndarray:
-        """The reverse: those of all states, (n, ...)."""
-        if len(self._batch) == 1:
-            return array
-        return array.reshape(math.prod(self._batch), *array.shape[len(self._batch) :])[: len(self._stops)]
-
-    def simulate(self, controls: Sequence[np.ndarray], hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
-        """Simulates from start to end, and writes what comes of each control to `recorded`; yields after each step."""
-        engine, places = self._engine, self._engine.layout.places
-        controls = [self._laid_out(x) for x in controls]
-        for name in ("q", "v"):
-            recorded[name][0] = self._rows(self._states[..., places[name]])
-        for t in range(controls[0].shape[-2]):
-            residual, sweeps = recorded["residual"][t + 1], recorded["sweeps"][t + 1]
-            residual[:] = sweeps[:] = 0.0
-            for i in range(hold):
-                self._step([x[..., t, :] for x in controls], t * hold + i)
-                result = self._results[0]
-                if not t and not i:
-                    self._gaps[:] = self._rows(result[..., places["gaps"]]).min(axis=0)
-                np.maximum(residual, self._rows(result[..., places["residual"]]), out=residual)
-                self.jammed = max(self.jammed, float(result[..., places["jammed"]].max()))
-                taken = result[..., places["sweeps"]] + result[..., places["iterations"]]
-                np.maximum(sweeps, self._rows(taken), out=sweeps)
-                yield
-            for name in ("q", "v", "touching"):
-                recorded[name][t + 1] = self._rows(self._results[0][..., places[name]])
-            if "forces" in recorded:
-                recorded["forces"][t + 1] = self._rows(engine.forces(self._results[0]))
-            if self.reasons:
-                for array in recorded.values():
-                    array[t + 1, self._stops < np.inf] = np.nan
-
-    def _step(self, controls: Sequence[np.ndarray], steps: int) -> None:
-        """One step of all states, after some. Those that cannot go on start anew, so that numbers stay finite."""
-        self._results.reverse()
-        result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
-        failed = self._engine.advance_batch(self._states, controls[0], result, *controls[1:])
-        if failed is not None and self._ledger is not None:  # what has failed may have gained energy before
-            self._look_at_energy(self._ledger, self._states, time)
-        if self._ledger is not None:
-            self._ledger.add_work(self._states, result, controls[0])
-            if (steps + 1) % EVERY == 0:
-                self._look_at_energy(self._ledger, result[..., :size], time + self._engine.step)
-        if failed is not None:
-            for i in np.flatnonzero(self._rows(failed) & (self._stops == np.inf)):
-                self._stops[i], at = time, np.unravel_index(i, self._batch)
-                one = self._engine.of_states((len(self._stops),), int(i))
-                self.reasons[int(i)] = why_not(one, self._states[at], result[at])
-            result[failed] = 0.0
-            result[failed, :size] = self._start[failed]
-        self._states = result[..., :size]
-
-    def _look_at_energy(self, ledger: Ledger, states: np.ndarray, time: float) -> None:
-        """Stops states that have gained energy, once the step is taken, or notes them."""
-        gained, too_much = (self._rows(own) for own in ledger.gained(states))
-        for i in np.flatnonzero(too_much & (self._stops == np.inf)):
-            message = gain_told(self._engine, time, float(gained[i]), states[np.unravel_index(i, self._batch)])
-            if self._gains == "warn":
-                self.gained.setdefault(int(i), message)
-            else:
-                self._stops[i] = time
-                self.reasons[int(i)] = f'{message}; on_energy_gain="warn" goes on'
+def _named(state: int, batch: tuple[int, ...]) -> str:
+    """A state of a batch by its index, for messages."""
+    return in_state(tuple(int(i) for i in np.unravel_index(state, batch)) if batch else ())

@@ -1,7 +1,8 @@
-"""What a simulation holds: the state that it is in, and what its last step did."""
+"""The state of a simulation, and what its last step did."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.wording import clipped
 from coupler.simulate.engine import Engine, engine_of
-from coupler.simulate.first_warnings import warn_of_overlaps_in
 from coupler.simulate.options import SimulationOptions
+from coupler.simulate.start_warnings import warn_of_overlaps_in
 from coupler.simulate.states import SimulationState
 from coupler.simulate.status import StepStatus
 from coupler.simulate.step_watch import StepWatch
@@ -31,13 +32,13 @@ class Simulated:
     robot: Robot
     options: SimulationOptions
     _engine: Engine
-    _first: np.ndarray  # the state to go back to
-    _last_result: np.ndarray | None  # of the last step; None if there was none
-    _runs = False  # whether it is in a run, which has a watch of its own
-    _due: float  # how many steps there will be when the watch looks next
+    _first: np.ndarray  # the state that `reset` returns to
+    _last_result: np.ndarray | None  # the result of the last step; None if there was none
+    _runs = False  # whether `run` is active, which watches the energy itself
+    _due: float  # the number of steps at which the energy is checked next
 
     def _attach_engine(self) -> None:
-        """Sets what follows from robot and options."""
+        """Sets everything that follows from robot and options."""
         robot, engine = self.robot, engine_of(self.robot, self.options)
         self._engine, self._fast_step, self._fast_motor_step = engine, engine.fast_step, engine.fast_motor_step
         self.step_size, self.contacts = engine.step, engine.contacts
@@ -47,7 +48,7 @@ class Simulated:
         self._watch = StepWatch(engine)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the compiled step, which a copy shares or compiles again."""
+        """Everything but the compiled step, which a copy shares or compiles again."""
         compiled = ("_engine", "_fast_step", "_fast_motor_step", "_watch")
         return {name: value for name, value in vars(self).items() if name not in compiled}
 
@@ -61,7 +62,7 @@ class Simulated:
         """Pairs of shapes that may not touch, by name, and why; see docs/contact.md.
 
         They overlap in the neutral pose, or never came near each other in poses within joint limits. A pair that
-        `contacts` names in full always may.
+        `contacts` names in full always may touch.
         """
         return self._engine.selection.left_out
 
@@ -91,27 +92,27 @@ class Simulated:
         self._put(self.q, numbers("v", v, (self._nq_nv - self._nq,)))
 
     def _put(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Goes on from another state, at the same time, as if nothing had touched before."""
+        """Continues from another state, at the same time, as if nothing had touched before."""
         self._continue_from(self._engine.start(q, v), self._steps)
 
     def _continue_from(self, state: np.ndarray, steps: int) -> None:
-        """Goes on from a state, after some steps, of which nothing is known."""
+        """Continues from a state after a number of steps, without a last result."""
         self._state = self._before = state  # now, and before the last step
         self._steps, self._last_result = steps, None
         self._watch_from_here()
 
     def _watch_from_here(self) -> None:
-        """Begins to watch the energy, unless a run does so."""
+        """Starts to watch the energy, unless a run does so."""
         self._watch.begin(self._steps)
         self._due = np.inf if self._runs else self._watch.due
 
     @property
     def state(self) -> SimulationState:
-        """A copy of all that its future depends on."""
+        """A copy of everything that the simulation's future depends on."""
         return SimulationState(self._steps, self._state.copy())
 
     def restore(self, state: SimulationState) -> None:
-        """Goes on from a state of this or of an equal simulation, bit for bit."""
+        """Continues from a state of this or an equal simulation, bit for bit."""
         if not isinstance(state, SimulationState):
             raise ModelError(f"state must be a SimulationState, as `simulation.state` is one, got {clipped(state)}")
         if np.shape(state.values) != (self._size,):
@@ -136,7 +137,7 @@ class Simulated:
     def gaps(self) -> np.ndarray:
         """(contacts,), the distance between the two shapes of each contact before the last step, m.
 
-        It is negative for shapes that overlap, and infinite before the first step. For shapes that could not touch
+        It is negative for overlapping shapes, and infinite before the first step. For shapes that could not touch
         within the step, it is the distance between balls around them; the true one is larger.
         """
         return self._last("gaps", np.full(len(self.contacts), np.inf))
@@ -144,27 +145,21 @@ class Simulated:
     @property
     def contact_forces(self) -> np.ndarray:
         """(contacts, 3), forces in the last step on the first body of each pair, along the world's axes, N."""
-        if self._last_result is None:
-            return np.zeros((len(self.contacts), 3))
-        return self._engine.forces(self._last_result)
+        return self._at_contacts(self._engine.forces, 0.0)
 
     @property
     def contact_points(self) -> np.ndarray:
         """(contacts, 3), where contacts were before the last step, in the world, m; NaN if there was none."""
-        if self._last_result is None:
-            return np.full((len(self.contacts), 3), np.nan)
-        return self._engine.points(self._last_result)
+        return self._at_contacts(self._engine.points, np.nan)
 
     @property
     def contact_moments(self) -> np.ndarray:
         """(contacts, 3), moments of torsion and rolling friction on the same bodies, about the contact points, N m."""
-        if self._last_result is None:
-            return np.zeros((len(self.contacts), 3))
-        return self._engine.moments(self._last_result)
+        return self._at_contacts(self._engine.moments, 0.0)
 
     @property
     def residual(self) -> float:
-        """By how much the last step violates the laws of contact, m/s."""
+        """The violation of the laws of contact in the last step, m/s."""
         return float(self._last("residual", np.zeros(1))[0])
 
     @property
@@ -178,9 +173,9 @@ class Simulated:
         return StepStatus(residual, contacts, sweeps, iterations, rounds, solved, jammed)
 
     def _speed(self) -> float:
-        """A bound on how fast contacts have moved in the last step, m/s: twice the joints' largest velocity.
+        """A bound on the speed of contacts in the last step, m/s: twice the largest velocity of a joint.
 
-        The solver's own tolerance goes by velocities of contacts without impulses, of which a step tells nothing.
+        The solver scales its own tolerance by contact velocities without impulses, which a step does not report.
         """
         places = self._engine.layout.places
         speeds = [np.abs(state[places["v"]]).max(initial=0.0) for state in (self._before, self._state)]
@@ -188,11 +183,17 @@ class Simulated:
 
     @property
     def motor_forces(self) -> np.ndarray:
-        """(actuators,), forces of actuators in the last step, servos included, within limits of effort; N m or N."""
+        """(actuators,), forces of actuators in the last step, servos included, within effort limits; N m or N."""
         layout = self._engine.motor_layout
         if self._last_result is None or len(self._last_result) != layout.size:
             return np.zeros(self._actuators)
         return self._last_result[layout.places["motors"]].copy()
+
+    def _at_contacts(self, quantity: Callable[[np.ndarray], np.ndarray], default: float) -> np.ndarray:
+        """(contacts, 3): a quantity of the last step; the default if there was none."""
+        if self._last_result is None:
+            return np.full((len(self.contacts), 3), default)
+        return quantity(self._last_result)
 
     def _last(self, name: str, default: np.ndarray) -> np.ndarray:
         return default if self._last_result is None else self._last_result[self._engine.layout.places[name]]

@@ -12,15 +12,15 @@ from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.simulate.control import Control, Controller
-from coupler.simulate.first_warnings import warn_if_it_can_only_fall, warn_of_overlaps_in, warn_of_selection
+from coupler.simulate.energy_watch import EnergyWatch, known_gain
+from coupler.simulate.log_rows import Rows
 from coupler.simulate.logs import Log, LogWriter
 from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
 from coupler.simulate.progress import Progress
-from coupler.simulate.rows import Rows
 from coupler.simulate.simulated import Simulated
+from coupler.simulate.start_warnings import warn_if_it_can_only_fall, warn_of_overlaps_in, warn_of_selection
 from coupler.simulate.states import SimulationError
 from coupler.simulate.status import Unsolved
-from coupler.simulate.watch import EnergyWatch, known_gain
 
 
 class Simulation(Simulated):
@@ -69,33 +69,33 @@ class Simulation(Simulated):
                 adds.
             step: the length of a step, h, s.
             q, v: (nq,) and (nv,), the state to start from; at rest if v is not given. Without q, the neutral
-                configuration, in which what floats is raised until nothing of it is below a floor or a terrain.
-            contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and
-                "*foot* on floor"; all by default. Shapes without a name go by their bodies. Pairs that cannot touch, or
-                overlap in the neutral pose, are left out, unless one is named in full: see `left_out`.
-            integrator: "midpoint", of second order while nothing touches, which keeps energy; "euler", of first order;
-                "rk4", of fourth order while nothing touches, third at contacts without friction, and second with it; or
-                "trapezoid", of second order in all of these: see docs/simulation.md.
-            friction: the coefficient of pairs of which neither shape has one.
-            restitution: how contacts rebound; not at all, if not given. A number is the coefficient of the normal
-                velocity. By patterns such as "*ball*" and "*ball* on floor": how those rebound, the first that fits.
-                Joints do not rebound from their limits.
-            torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; as their
-                shapes say, if not given. Or by patterns, like restitution.
-            rolling: the same about their tangents: how they resist rolling.
-            penetration: how overlaps count: "position", as they are; "velocity", as touching, so that they do not grow;
-                "limited", up to 1e-5 m, so that they shrink slowly; or another such limit. If not given, "position",
-                and with "rk4" and "trapezoid", which leave more of them, "limited", and in steps below 1 ms 10 h² m.
+                configuration, in which floating bodies are raised until nothing is below a floor or a terrain.
+            contacts: names of shapes, contact points or pairs that may touch, or patterns such as "*foot*" and "*foot*
+                on floor"; all by default. Shapes without a name are called after their bodies. Pairs that cannot touch,
+                or overlap in the neutral pose, are left out, unless one is named in full: see `left_out`.
+            integrator: "midpoint", of second order while nothing touches, which conserves energy; "euler", of first
+                order; "rk4", of fourth order while nothing touches, third at contacts without friction, and second with
+                it; or "trapezoid", of second order in all of these cases: see docs/simulation.md.
+            friction: the coefficient of pairs in which neither shape has one.
+            restitution: how contacts rebound; by default not at all. A number is the coefficient of the normal
+                velocity. Or a mapping from patterns such as "*ball*" and "*ball* on floor", of which the first that
+                matches a pair counts. Joints do not rebound from their limits.
+            torsion: how contacts resist spin about their normals: the largest moment over the normal force, m; by
+                default as their shapes say. Or a mapping from patterns, like restitution.
+            rolling: how contacts resist rolling, rotation about their tangents, likewise.
+            penetration: how overlaps count: "position", in full; "velocity", as touching, so that they do not grow;
+                "limited", as at most 1e-5 m, so that they shrink slowly; or another such limit. By default "position";
+                but for "rk4" and "trapezoid", which leave more overlap, "limited", or 10 h² m in steps below 1 ms.
                 [002, §4.1]
-            recovery: what overlaps without moving, as a start may, is parted no faster, m/s; angles beyond a joint's
-                limit come back ten times as fast, rad/s. Infinite for no bound.
+            recovery: the largest speed at which overlapping shapes at rest part, m/s; revolute joints return from
+                beyond a limit ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
-            tolerance: how exactly contacts keep their laws, m/s.
-            sweeps: how many the contact solver makes in a step at most.
+            tolerance: how exactly contacts satisfy their laws, m/s.
+            sweeps: the largest number of sweeps of the contact solver in a step.
 
         Raises:
-            ModelError: for a step that is not above zero, for an invalid state, for contacts that do not exist, or for
-                more of them than a step takes.
+            ModelError: for a step that is not above zero, an invalid state, contacts that do not exist, or more
+                contacts than a step can handle.
         """
         self.options, self.robot = SimulationOptions.among(locals()), robot
         self._attach_engine()
@@ -119,8 +119,8 @@ class Simulation(Simulated):
             tau: (nv,), forces at independent joints, held over the step; none, if not given.
             f_ext: (bodies, 6), forces on bodies along the world's axes about its origin, as `wrench` gives; none, if
                 not given.
-            motors: (actuators,), the control of each of `robot.actuators`, or by name: the force of a motor, the target
-                of a servo, held over the step. Without, no actuator acts.
+            motors: (actuators,), the control of each of `robot.actuators`, or a mapping from their names: the force of
+                a motor, the target of a servo, held over the step. If not given, no actuator acts.
             rates: (actuators,), or by name, how fast the targets of position servos move; zero, if not given.
 
         Warns once if energy grows without work, which is checked now and then; `run` checks every step.
@@ -169,12 +169,12 @@ class Simulation(Simulated):
     def wrench(
         self, body: str, force: Any = (0.0, 0.0, 0.0), at: Any = (0.0, 0.0, 0.0), moment: Any = (0.0, 0.0, 0.0)
     ) -> np.ndarray:
-        """`f_ext`, (bodies, 6), with a force or a moment on one body.
+        """`f_ext`, (bodies, 6), with a force and a moment on one body.
 
         Args:
             body: the name of the body.
             force: 3, along the world's axes, N.
-            at: 3, the point that it acts on, in the body's frame, m.
+            at: 3, the point of application in the body's frame, m.
             moment: 3, along the world's axes, N m.
         """
         if body not in self.robot.bodies:
@@ -203,26 +203,26 @@ class Simulation(Simulated):
 
         Args:
             duration: s, rounded to whole steps.
-            controller: a function of (t, q, v), asked before each step, that gives forces tau at independent joints, or
-                tau and f_ext; None for none.
-            motors: the same for actuators: a function that gives their controls, or controls and rates of targets (see
-                `step`), or controls that are held all the time; None if no actuator acts.
-            log: the file that the log is written to while the run goes on, run.clog or the like, so that memory holds
-                no more than a second's rows; None keeps it in memory. An npz file is written at the end.
-            every: one step of so many is logged.
+            controller: a function of (t, q, v), called before each step, that returns forces tau at independent joints,
+                or tau and f_ext; None for none.
+            motors: the same for actuators: a function that returns their controls, or controls and rates of targets
+                (see `step`), or constant controls; None if no actuator acts.
+            log: the file to which the log is written during the run, such as run.clog, so that memory holds no more
+                than a second's rows; None keeps the log in memory. An npz file is written at the end.
+            every: log one step of so many.
             record: the columns of the log to keep, such as ["q", "forces"]; all, if not given. Times are always kept.
-            dtype: of the numbers in the log, "float64" or "float32".
+            dtype: the type of the numbers in the log, "float64" or "float32".
             progress: whether a line on stderr shows the progress; by default for long runs on a terminal.
-            on_energy_gain: what to do where energy grows without work done on the robot, as steps that are too
-                long can cause: "stop", "warn" or "ignore". It is checked every ten steps, and where something gets
-                twice as fast.
+            on_energy_gain: what to do if energy grows without work done on the robot, as steps that are too long can
+                cause: "stop", "warn" or "ignore". It is checked every ten steps, and when something gets twice as fast.
 
         Returns:
-            The log: a row for the state before each step (or some), with what acts in that step, and a last row for the
-            state at the end, with what acted in the last step.
+            The log: a row for the state before each logged step, with what acts in that step, and a last row for the
+                state at
+            the end, with what acted in the last step.
 
         Raises:
-            SimulationError: where it cannot go on, with the time, and the log up to there; a file is kept.
+            SimulationError: if it cannot continue, with the time, and the log up to there; a file is kept.
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
         every = positive_integer("every", every)

@@ -1,4 +1,4 @@
-"""Where a simulation starts, if nobody says so: in the neutral configuration, with nothing below the ground."""
+"""Where a simulation starts by default: in the neutral configuration, with nothing below the ground."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from coupler.contact.pairs import Pair
 from coupler.model import Robot
 from coupler.model.tree import GROUND
 
-_LEVEL = 0.1  # the least rise of a plane's normal: what is steeper is a wall, and nobody stands on it
-_TOUCHES = 1e-9  # m: what is less deep is not below
-_LIFTS = 10  # one, unless a field is tilted, over which what rises comes to other places
+_LEVEL = 0.1  # the least upward component of a plane's normal: steeper planes are walls, on which nothing stands
+_TOUCHES = 1e-9  # m: shapes less deep do not count as below
+_LIFTS = 10  # one suffices, unless a field is tilted, over which a rising body moves to other places
 
 
 def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
-    """(nq,): the neutral configuration, with each body that floats raised until it and what it carries is not below.
+    """(nq,): the neutral configuration, with floating bodies raised until they and what they carry are above ground.
 
-    Files of robots that float do not say how high they stand: in their neutral configuration the base is at the
-    world's origin, and the legs are below it.
+    Files of floating robots do not say how high they stand: in their neutral configuration the base is at the world's
+    origin, and the legs are below it.
 
     Args:
         robot: the robot.
-        pairs: what may touch; planes and height fields of the ground count.
+        pairs: the pairs that may touch; planes and height fields on the ground count.
     """
     q, tree = robot.neutral(), robot.tree
     below = [pair for pair in pairs if _is_ground(robot, pair)]
@@ -33,11 +33,11 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
         if not joint.kind.floats or joint.parent != GROUND or joint.name not in robot.position_joints:
             continue
         base = tree.number[joint.name]
-        own = [pair for pair in below if base in tree.carriers(tree.place[pair.one.body][0])]
+        carried = [pair for pair in below if base in tree.carriers(tree.place[pair.one.body][0])]
         up = np.zeros(robot.nq)
         up[robot.q_slice(joint.name)][:3] = joint.placement.E[:, 2]
         for _ in range(_LIFTS):
-            lift = _lift(robot, own, q)
+            lift = _lift(robot, carried, q)
             q += lift * up
             if not lift:
                 break
@@ -45,10 +45,10 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _lift(robot: Robot, pairs: Sequence[Pair], q: np.ndarray) -> float:
-    """How far shapes have to rise in a configuration, (nq,), until none is below its ground, m, or a little more."""
+    """How far shapes must rise in a configuration, (nq,), until none is below its ground, m, or a little more."""
     proximity = Proximity(robot, pairs, q[None])
     heights = [proximity.height(i) / _rise(pair) for i, pair in enumerate(pairs)]
-    # What is lower than the highest place of the ground below it may lie in a hollow.
+    # A shape that is lower than the highest ground below it may still lie in a hollow, without touching.
     lower = [i for i, height in enumerate(heights) if height < -_TOUCHES]
     if not any(min(proximity.gaps(i, 0)) < -_TOUCHES for i in lower):
         return 0.0
@@ -61,5 +61,5 @@ def _is_ground(robot: Robot, pair: Pair) -> bool:
 
 
 def _rise(pair: Pair) -> float:
-    """How much the normal of a plane, or the z axis of a field, points up."""
+    """The upward component of a plane's normal, or of a field's z axis."""
     return float(pair.other.at.E[2, 2])

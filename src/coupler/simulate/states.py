@@ -1,4 +1,4 @@
-"""What a simulation can be restored from, and how it ends early."""
+"""The state that a simulation can be restored from, and the error of a run that ends early."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coupler.simulate.logs import Log
 
 
 class SimulationError(ModelError):
-    """A run that could not go on.
+    """A run that could not continue.
 
     Attributes:
         time: the time of the last state, s.
@@ -31,13 +31,13 @@ class SimulationError(ModelError):
 
 @dataclass(frozen=True, eq=False)
 class SimulationState:
-    """All that the future of a simulation depends on, to the last bit.
+    """Everything that the future of a simulation depends on, to the last bit.
 
     States compare by value. They have no hash, because arrays can change.
 
     Attributes:
-        steps: how many were taken since the start.
-        values: q, v, and what contacts remember of the step before.
+        steps: the number of steps since the start.
+        values: q, v, and what contacts remember of the previous step.
     """
 
     steps: int
@@ -51,13 +51,13 @@ class SimulationState:
     __hash__ = None  # type: ignore[assignment]
 
     def save(self, path: str | Path) -> Path:
-        """Writes it as an npz file."""
+        """Writes the state as an npz file, and returns its path."""
         check_target(Path(path))
         save_arrays(Path(path), {"steps": self.steps, "values": self.values})
         return Path(path)
 
     @classmethod
     def load(cls, path: str | Path) -> SimulationState:
-        """Reads one from a file."""
+        """Reads a state from a file."""
         arrays = load_arrays(Path(path), ["steps", "values"])
         return cls(int(arrays["steps"]), np.asarray(arrays["values"], dtype=float))

@@ -1,4 +1,4 @@
-"""How well the contacts of a step were solved, and a warning where they were not."""
+"""How well the contacts of a step were solved, and a warning if they were not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted
 
-_TOLD_RESIDUAL = 1e-6  # m/s: solved contacts are below by far; what is above is no rounding
-_TOLD_DEPTH = 1e-5  # m or rad: what parts wedge themselves into each other is below by far
+_TOLD_RESIDUAL = 1e-6  # m/s: solved contacts are far below; what is above is not rounding
+_TOLD_DEPTH = 1e-5  # m or rad: parts that wedge themselves into each other are far below
 
 
 @dataclass(frozen=True)
@@ -19,17 +19,18 @@ class StepStatus:
     """How the contacts, limits and dry friction of a step were solved.
 
     Attributes:
-        residual: by how much the step missed their laws, m/s.
-        contacts: how many contacts pressed.
-        sweeps: over all blocks of the problem.
-        iterations: of the rules that follow the sweeps where these have not solved it.
-        rounds: how often forces that depend on velocities were taken until the middle's velocities were found.
+        residual: the violation of their laws in the step, m/s.
+        contacts: the number of pressing contacts.
+        sweeps: the number of sweeps over all blocks of the problem.
+        iterations: the number of iterations of the methods that follow the sweeps if these have not solved it.
+        rounds: how often velocity-dependent forces were evaluated until the velocities at the middle of the step were
+            found.
         solved: whether the residual is within the tolerance of the simulation, 1e-9 m/s unless given, or in fast motion
-            that part of 2 v, with the largest entry v of joint velocities, m/s or rad/s. If not, no impulses were found
-            that keep the laws.
-        jammed: the depth of the deepest overlap, m, or of the joint furthest beyond a limit, m or rad, of those that no
-            impulses part, because friction wedges it, or because it excludes others: the step keeps it from growing,
-            and its residual counts it as touching. 0 if there are none.
+            that fraction of 2 v, with the largest entry v of joint velocities, m/s or rad/s. If not, no impulses were
+            found that satisfy the laws.
+        jammed: the depth of the deepest overlap, m, or of the joint furthest beyond a limit, m or rad, among those that
+            no impulses part, because friction wedges them, or because they exclude each other: the step keeps them from
+            growing, and its residual counts them as touching. 0 if there are none.
     """
 
     residual: float
@@ -48,7 +49,7 @@ class Unsolved:
         self.count, self.worst, self.time, self.jammed = 0, 0.0, 0.0, 0.0
 
     def note(self, residual: float, jammed: float, time: float) -> None:
-        """Counts a step that starts at a time, if its contacts miss their laws; the others as `StepStatus` has them."""
+        """Counts a step that starts at a time, if its contacts violate their laws; see `StepStatus` for the others."""
         self.jammed = max(self.jammed, jammed)
         if residual > _TOLD_RESIDUAL:
             self.count += 1
@@ -56,14 +57,14 @@ class Unsolved:
                 self.worst, self.time = residual, time
 
     def note_all(self, residuals: np.ndarray, times: np.ndarray) -> None:
-        """The same for steps of many states: (T, ...), NaN where there were none, with T times."""
+        """The same for steps of many states: residuals are (T, ...), NaN where there were none, with T times."""
         unsolved = residuals > _TOLD_RESIDUAL
         if unsolved.any():
             worst = np.unravel_index(np.argmax(np.where(unsolved, residuals, 0.0)), residuals.shape)
             self.count, self.worst, self.time = int(unsolved.sum()), float(residuals[worst]), float(times[worst[0]])
 
     def warn(self, robot: Robot, steps: int) -> None:
-        """Warns of them, once."""
+        """Warns of the counted steps, once."""
         if self.count:
             warnings.warn(
                 f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that keep "

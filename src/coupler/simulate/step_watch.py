@@ -1,9 +1,8 @@
-"""A watch on the energy of a simulation that is stepped by hand: it looks seldom, and closely once energy has risen.
+"""A watch on the energy of a simulation that is stepped by hand: it checks rarely, and closely once energy has risen.
 
-A run adds up the work of every step, which takes longer than a short step does. Here a step pays for comparing two
-numbers. Every so many steps the energy of the state is looked at; where it has risen by more than a sound step ever
-gains, the steps that follow are looked at one by one, with the work done in them, for as long as that work does not
-explain why energy rises.
+A run adds up the work of every step, which takes longer than a short step does. Here a step only pays for comparing two
+numbers. Every so many steps, the energy of the state is computed. If it has risen by more than a sound step ever gains,
+the following steps are checked one by one, with the work done in them, until that work explains the rise.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ from typing import Any
 import numpy as np
 
 from coupler.model import ModelWarning
+from coupler.simulate.energy_watch import EVERY, GAIN, Ledger, gain_told, is_between_phases, least_gain
 from coupler.simulate.engine import Engine
-from coupler.simulate.watch import EVERY, GAIN, Ledger, gain_told, is_between_phases, least_gain
 
-_FIRST, _SELDOM = 10, 500  # steps between looks, each time twice as many, up to what costs a step 10 ns
-_CLOSELY = 5 * EVERY  # steps that are looked at one by one
-_MOST_WAIT = 8 * _SELDOM  # where work explains each time why energy rises
+_FIRST, _SELDOM = 10, 500  # steps between checks, doubled each time, up to what costs a step 10 ns
+_CLOSELY = 5 * EVERY  # steps that are checked one by one
+_MOST_WAIT = 8 * _SELDOM  # if work explains the rise each time
 
 
 class StepWatch:
-    """Looks at the energy of a simulation, and warns once where it comes from nowhere.
+    """Checks the energy of a simulation, and warns once if it comes from nowhere.
 
     Attributes:
-        due: how many steps the simulation will have taken when it looks next.
+        due: the number of steps at which the next check is due.
     """
 
     due: float
@@ -38,12 +37,12 @@ class StepWatch:
         self.begin(0)
 
     def begin(self, steps: int) -> None:
-        """Starts anew, as where a simulation goes on from another state, after some steps."""
+        """Restarts after some steps, as when a simulation continues from another state."""
         self._lowest, self._kinetic, self._low, self._high = inf, 0.0, inf, -inf
         self._ledger, self._wait, self._most_wait, self.due = None, _FIRST, _SELDOM, steps + _FIRST
 
     def look(self, steps: int, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: Any) -> None:
-        """Looks at a step, with what acted in it: see `EnergyWatch.note`."""
+        """Checks a step, with what acted in it: see `EnergyWatch.note`."""
         if self._ledger is not None:
             self._ledger.add_work(before, after, tau, None if f_ext is None else np.asarray(f_ext, dtype=float))
             self.due = steps + 1

@@ -1,4 +1,4 @@
-"""Whether springs and dampers of joints, and servos, are too strong for an explicit method."""
+"""Whether springs and dampers of joints, and servos, are too stiff for an explicit method."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from coupler.contact.scheme import SCHEMES
 from coupler.inertia import mass_matrix
 from coupler.model import ModelError, Robot
 
-_MOST_GROWTH = 1.0 + 1e-3 * np.log(2.0)  # of a step: so that a thousand do not double what swings
+_MOST_GROWTH = 1.0 + 1e-3 * np.log(2.0)  # of an oscillation in a step, so that a thousand steps do not double it
 _HALVINGS = 40
 
 
 def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *, servos: bool = False) -> None:
-    """Refuses steps of an explicit method in which springs and dampers of joints make a robot swing up about q, (nq,).
+    """Refuses explicit steps in which springs and dampers make a robot's oscillations around q, (nq,), grow.
 
-    With K and D of joints, ÿ = −H⁻¹ (K y + D ẏ) has the eigenvalues λ, and a step multiplies each motion of its own by
-    R(hλ), of the fourth order 1 + hλ + (hλ)²/2 + (hλ)³/6 + (hλ)⁴/24. It must not exceed 1 by much: the trapezoidal rule
-    makes all springs swing up a little, by (hω)⁴/8 a step. Inertia counts in H alone, and gravity does not.
+    With K and D of joints, ÿ = −H⁻¹ (K y + D ẏ) has the eigenvalues λ, and a step multiplies each mode by R(hλ), which
+    for the fourth order is 1 + hλ + (hλ)²/2 + (hλ)³/6 + (hλ)⁴/24. It must not exceed 1 by much: the trapezoidal rule
+    makes all springs oscillate a little more, by (hω)⁴/8 a step. Of inertia only H counts, and gravity does not.
 
     Args:
         robot: the robot.
@@ -31,13 +31,13 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *
         servos: whether servos act, too, as springs and dampers at what they drive.
 
     Raises:
-        ModelError: naming the joint that moves most in what grows, and a step that is short enough.
+        ModelError: naming the joint that moves most in the growing mode, and a step that is short enough.
     """
     given: Mapping[str, Any] = {} if robot.given is None else robot.given.values
     stiffness, damping = (_of_joints(robot, quantity, given) for quantity in ("stiffness", "damping"))
     driven = robot.actuators if servos else ()
-    servo_stiffness: list[Any] = [given.get(f"servo_stiffness:{own.name}", own.stiffness) for own in driven]
-    servo_damping: list[Any] = [given.get(f"servo_damping:{own.name}", own.most_damping) for own in driven]
+    servo_stiffness: list[Any] = [given.get(f"servo_stiffness:{servo.name}", servo.stiffness) for servo in driven]
+    servo_damping: list[Any] = [given.get(f"servo_damping:{servo.name}", servo.most_damping) for servo in driven]
     stiffness, damping = np.append(stiffness, servo_stiffness), np.append(damping, servo_damping)
     if not (stiffness.any() or damping.any()):
         return
@@ -46,7 +46,7 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *
         G = np.concatenate([G, actuator_jacobian(robot, q)]) if driven else G
     except ModelError:  # at a dead point, which a motion passes
         return
-    K, D = (np.linalg.solve(H, G.T @ (own[:, None] * G)) for own in (stiffness, damping))
+    K, D = (np.linalg.solve(H, G.T @ (values[:, None] * G)) for values in (stiffness, damping))
     rates, modes = np.linalg.eig(np.block([[np.zeros_like(K), np.eye(robot.nv)], [-K, -D]]))
     growth = SCHEMES[integrator].growth(step * rates)
     if growth.max() <= _MOST_GROWTH:
@@ -66,6 +66,6 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *
 
 
 def _of_joints(robot: Robot, quantity: str, given: Mapping[str, Any]) -> np.ndarray:
-    """(Σ nv,): the stiffness or damping of all joints, of a robot with parameters as they are given."""
+    """(Σ nv,): the stiffness or damping of all joints, with the robot's parameters as given."""
     values = [given.get(f"{quantity}:{link.joint}", getattr(link.kind, quantity)) for link in robot.tree.links]
     return np.concatenate([np.atleast_1d(value) for value in values])

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from coupler.contact import Bounded, Cone, Status, Unilateral
-from coupler.contact.formulations import joint_rows, recursive_problem, touches, traditional_problem
+from coupler.contact.formulations import recursive_problem, touches, traditional_problem
+from coupler.contact.joint_rows import joint_rows
 from coupler.contact.pairs import pairs_of
 from coupler.contact.residuals import residual
 from coupler.contact.restitution import Restitution

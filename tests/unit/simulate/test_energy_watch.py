@@ -11,7 +11,7 @@ import coupler
 from coupler import Robot, RobotBuilder, Simulation, SimulationError
 from coupler.contact.restitution import Restitution
 from coupler.model import Actuator, Free, ModelError, ModelWarning, Revolute, Sphere, Spherical
-from coupler.simulate.watch import Ledger
+from coupler.simulate.energy_watch import Ledger
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*can touch nothing")
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from coupler import Robot, RobotBuilder, Simulation
-from coupler.contact.formulations import joint_rows, touches
+from coupler.contact.formulations import touches
+from coupler.contact.joint_rows import joint_rows
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.model import Box, Capsule, Cylinder, Free, Plane, Prismatic, Revolute, Sphere

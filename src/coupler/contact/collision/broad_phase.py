@@ -16,7 +16,6 @@ far apart the shapes themselves are along the line of their centres, which their
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,75 +23,12 @@ import numpy as np
 from coupler.contact.collision import balls
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.forms import is_endless
+from coupler.contact.collision.pair_groups import PairGroup, ShapeOnLink
 from coupler.contact.collision.tables import numbers
 from coupler.contact.kernels import clear
 from coupler.graph import Builder, Owners, View, Window, constants, fields
-from coupler.model.shapes import Geometry
-from coupler.spatial import Transform
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
-_MANY = 3  # contacts of a pair with a closed form from which on they cost more than to ask whether it is near
-_MANY_PAIRS = 16  # of one kind, of which hardly all are near
-
-
-@dataclass(frozen=True, eq=False)
-class End:
-    """A shape of a pair.
-
-    Attributes:
-        form: its geometry.
-        link: the link that carries it.
-        at: the transform from there to where its contacts are measured from: its frame, or a frame at its centre.
-        centre: 3, of the ball around it, in the link's frame.
-    """
-
-    form: Geometry
-    link: int
-    at: Transform
-    centre: np.ndarray
-
-
-@dataclass(frozen=True, eq=False)
-class Alike:
-    """Pairs of shapes that one trace serves.
-
-    Attributes:
-        numbers: of these pairs.
-        ends: of each the two shapes.
-        contacts: how many candidates each has.
-        searched: whether their contacts are searched for.
-    """
-
-    numbers: Sequence[int]
-    ends: Sequence[tuple[End, End]]
-    contacts: int
-    searched: bool
-
-    @property
-    def moving(self) -> dict[str, bool]:
-        """Of both shapes, whether their links move."""
-        return {name: bool(end.link) for name, end in zip(("one", "other"), self.ends[0], strict=True)}
-
-    def side(self, name: str) -> list[End]:
-        """All that are the one of their pairs, or the other."""
-        return [ends[name == "other"] for ends in self.ends]
-
-    @property
-    def on_ground(self) -> bool:
-        """Whether the second shape has no ball around it."""
-        return is_endless(self.ends[0][1].form)
-
-    @property
-    def looked_at_closely(self) -> bool:
-        """Whether it is asked, where balls could meet, how far apart the shapes are; that costs less than a search."""
-        return self.searched and not self.on_ground
-
-    @property
-    def may_be_left_out(self) -> bool:
-        """Whether there is a bound on how near they are, and to ask for it costs less than their contacts."""
-        worthwhile = self.contacts >= _MANY or self.searched or len(self.numbers) > _MANY_PAIRS
-        unbounded = is_endless(self.ends[0][0].form) or (self.moving["other"] and self.on_ground)
-        return worthwhile and not unbounded
 
 
 class BroadPhase:
@@ -107,7 +43,12 @@ class BroadPhase:
     """
 
     def __init__(
-        self, builder: Builder, groups: Sequence[Alike], pairs: int, step: float, bodies: Callable[[list[int]], Window]
+        self,
+        builder: Builder,
+        groups: Sequence[PairGroup],
+        pairs: int,
+        step: float,
+        bodies: Callable[[list[int]], Window],
     ) -> None:
         """Begins.
 
@@ -129,14 +70,14 @@ class BroadPhase:
             builder.scratch(f"any_{name}", 1) for name in ("pair_fresh", "ball_faster")
         )
         moving = [
-            end for alike in groups for ends in alike.ends for end in ends if end.link and not is_endless(end.form)
+            end for group in groups for ends in group.ends for end in ends if end.link and not is_endless(end.form)
         ]
         self._balls = list({_key(end): end for end in moving}.values())
         self._number = {_key(end): i for i, end in enumerate(self._balls)}
         self._places = builder.records("ball_places", len(self._balls), **balls.PLACE)
         self._motions = builder.records("ball_motions", len(self._balls), **balls.MOTION)
 
-    def begin(self, gaps: Callable[[Alike], Window]) -> None:
+    def begin(self, gaps: Callable[[PairGroup], Window]) -> None:
         """Writes the steps that make pairs fresh which may meet, and the others far.
 
         Args:
@@ -146,17 +87,17 @@ class BroadPhase:
         for flags in (self.fresh, self.near, self._close):
             clear(self._builder, flags)
         self._builder.loop(_hold, pair=fields(near=self.near.at(np.flatnonzero(self._always))))
-        for alike in self._groups:
+        for group in self._groups:
 
-            def begin(view: View, alike: Alike = alike) -> None:
-                _tell(view, alike, balls.distance(view, alike.on_ground))
-                view.close = np.where(balls.are_close(view, alike.moving), 1.0, 0.0)
+            def begin(view: View, group: PairGroup = group) -> None:
+                _tell(view, group, balls.distance(view, group.on_ground))
+                view.close = np.where(balls.are_close(view, group.moving), 1.0, 0.0)
                 view.far = np.array(1.0)
 
-            self._builder.loop(begin, view=self._window(alike) | gaps(alike))
+            self._builder.loop(begin, view=self._window(group) | gaps(group))
         self._builder.list_flags(self._close)
-        for alike in self._groups:
-            self._look_closely(alike, gaps(alike))
+        for group in self._groups:
+            self._look_closely(group, gaps(group))
         for flags in (self.fresh, self.near):
             self._builder.list_flags(flags)
 
@@ -168,25 +109,25 @@ class BroadPhase:
         """
         return Owners(self.near, np.array(first), self._always)
 
-    def _look_closely(self, alike: Alike, gaps: Window) -> None:
+    def _look_closely(self, group: PairGroup, gaps: Window) -> None:
         """Writes the steps that make close pairs fresh which may meet."""
-        both = alike.ends[0][0].form, alike.ends[0][1].form
+        both = group.ends[0][0].form, group.ends[0][1].form
 
         def look(view: View) -> None:
-            if alike.looked_at_closely:
-                _tell(view, alike, np.maximum(view.bound, balls.separation(view, both, alike.moving)))
-            meets = balls.meet(view, alike.moving, "u") | balls.meet(view, alike.moving, "start")
+            if group.looked_at_closely:
+                _tell(view, group, np.maximum(view.bound, balls.separation(view, both, group.moving)))
+            meets = balls.meet(view, group.moving, "u") | balls.meet(view, group.moving, "start")
             view.fresh = view.near = np.where(meets, 1.0, 0.0)
             view.far = 1.0 - view.fresh
 
         own = dict[str, Any]()
-        for name, moves in alike.moving.items() if alike.looked_at_closely else ():
-            ends = alike.side(name)
+        for name, moves in group.moving.items() if group.looked_at_closely else ():
+            ends = group.side(name)
             if isinstance(ends[0].form, balls.SEEN):
                 own[f"{name}_at_E"] = constants([end.at.E for end in ends])
                 own[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
                 own |= {f"{name}_E": self._bodies([end.link for end in ends]).fields["E"]} if moves else {}
-        window, close = self._window(alike) | gaps | fields(**own), self._close.at(alike.numbers)
+        window, close = self._window(group) | gaps | fields(**own), self._close.at(group.numbers)
         self._builder.loop(look, view=window, among=close)
 
     def look_again(self, measure: Callable[[], None]) -> None:
@@ -200,26 +141,26 @@ class BroadPhase:
         builder.loop(_none, view=found)
         builder.loop(_forget, pair=fields(fresh=self.fresh.at(pairs)), among=self.near.at(pairs))
         self._move_balls(balls.move)
-        for alike in self._groups:
-            self._look_again(alike, among=self._close.at(alike.numbers))
+        for group in self._groups:
+            self._look_again(group, among=self._close.at(group.numbers))
         with builder.repeat(until=_none_faster, at_most=1, view=found):
-            for alike in self._groups:
-                self._look_again(alike)
+            for group in self._groups:
+                self._look_again(group)
         builder.list_flags(self.near)
         with builder.repeat(until=_none_fresh, at_most=1, rare=True, view=found):
             builder.list_flags(self.fresh)
             measure()
 
-    def _look_again(self, alike: Alike, **among: Any) -> None:
+    def _look_again(self, group: PairGroup, **among: Any) -> None:
         """Writes a loop that makes far pairs fresh which may meet after impulses; all of them, or some."""
 
         def look_again(view: View) -> None:
-            view.fresh = view.near = np.where(balls.meet(view, alike.moving, "after"), 1.0, 0.0)
+            view.fresh = view.near = np.where(balls.meet(view, group.moving, "after"), 1.0, 0.0)
             view.far = 1.0 - view.fresh
             view.any_fresh = np.maximum(view.any_fresh, view.fresh)
 
-        rows = alike.numbers
-        window = self._window(alike) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
+        rows = group.numbers
+        window = self._window(group) | fields(any_fresh=self._any_fresh.at([0] * len(rows)))
         self._builder.loop(look_again, view=window, where=self.far.at(rows), **among)
 
     def _move_balls(self, kernel: Callable[[View], None]) -> None:
@@ -234,38 +175,38 @@ class BroadPhase:
         bodies = self._bodies([end.link for end in self._balls])
         self._builder.loop(kernel, ball=self._places[:] | self._motions[:] | bodies | own)
 
-    def _window(self, alike: Alike) -> Window:
-        rows = alike.numbers
+    def _window(self, group: PairGroup) -> Window:
+        rows = group.numbers
         own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
         own |= {
             "close": self._close.at(rows),
             "bound": self.bounds.at(rows),
             "horizon": constants(np.full(len(rows), _CARE * self._step)),
         }
-        for name in ("one",) if alike.on_ground else ("one", "other"):
-            ends = alike.side(name)
+        for name in ("one",) if group.on_ground else ("one", "other"):
+            ends = group.side(name)
             own[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
-            if alike.moving[name]:
+            if group.moving[name]:
                 places = [self._number[_key(end)] for end in ends]
                 known = {**self._places[places].fields, **self._motions[places].fields}
                 own |= {f"{name}_{field}": slot for field, slot in known.items()}
             else:
                 own[f"{name}_centre"] = constants([end.centre for end in ends])
-        if alike.on_ground:
-            grounds = zip(*(balls.ground(end.form, end.at) for end in alike.side("other")), strict=True)
+        if group.on_ground:
+            grounds = zip(*(balls.ground(end.form, end.at) for end in group.side("other")), strict=True)
             own |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
         return fields(**own)
 
 
-def _key(end: End) -> Hashable:
+def _key(end: ShapeOnLink) -> Hashable:
     """What tells the balls of shapes that move apart."""
     return end.link, end.centre.tobytes(), cores.radius(end.form)
 
 
-def _tell(view: View, alike: Alike, bound: Any) -> None:
+def _tell(view: View, group: PairGroup, bound: Any) -> None:
     """That the contacts of a pair have no smaller gaps than this."""
     view.bound = bound
-    for k in range(alike.contacts):
+    for k in range(group.contacts):
         setattr(view, f"gaps{k}", view.bound)
 
 

@@ -1,7 +1,7 @@
-"""The distance of any two convex shapes that are known by their furthest points. Floats only: it branches.
+"""The distance of any two convex shapes given by their support functions. Floats only, because it branches.
 
-All of it happens in the set of differences C = {a − b} of points of the two shapes: they are apart if the origin is
-outside C, by its distance from C; they overlap if it is inside, by its distance from the boundary.
+It works in the set of differences C = {a − b} of points of the two shapes: they are apart if the origin is outside C,
+by its distance from C; they overlap if it is inside, by its distance from the boundary.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import numpy as np
 
 Support = Callable[[np.ndarray], np.ndarray]
 
-_STEPS = 200  # at most: shapes with corners need some 10, curved ones some 50
-_TOUCHING = 1e-9  # how near the origin may come to C, in sizes of C, before the boundary is looked for instead
+_STEPS = 200  # at most: shapes with corners need about 10, curved ones about 50
+_TOUCHING = 1e-9  # in sizes of C: if the origin comes nearer to C, its distance from the boundary is computed instead
 _ACCURACY = 1e-14  # of the distance, in sizes of C
 _DEPTH_ACCURACY = 1e-13  # likewise, of the depth: closer, the faces on curved shapes are too thin to have a normal
-_ROUNDING = 1e-15  # likewise, of what is beyond a face
-_PLANE = 1e-11  # likewise, of what lies in the plane of a face
-_SLIVER = 1e-10  # the area of a face, in squares of its sides, at which its normal has no digits left
+_ROUNDING = 1e-15  # likewise, of the height above a face
+_PLANE = 1e-11  # likewise, of the distance from the plane of a face
+_SLIVER = 1e-10  # of the squares of a face's sides: with a smaller area, rounding leaves nothing of its normal
 
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """How two convex shapes lie.
+    """How two convex shapes are separated.
 
     Attributes:
-        gap: m; where they overlap, minus the shortest way that takes them apart.
-        normal: 3, the unit vector along which moving the first shape makes the gap grow fastest.
-        first, second: 3 each, the points of the two shapes between which the gap is.
+        gap: m; if they overlap, minus the shortest translation that separates them.
+        normal: 3, the unit vector along which moving the first shape increases the gap fastest.
+        first, second: 3 each, the points of the two shapes between which the gap is measured.
     """
 
     gap: float
@@ -42,11 +42,11 @@ class Separation:
 def convex_distance(support_a: Support, support_b: Support) -> Separation:
     """The separation of two convex shapes, one of which must have a volume.
 
-    Apart, C is approached by simplices (Gilbert, Johnson and Keerthi); overlapping, by a polytope that grows where its
-    boundary is nearest to the origin (van den Bergen). In sizes of the shapes, gap, normal and points are good to 1e-12
-    where the shapes have corners. Where they are curved, the gap is good to 1e-10, normal and points to 1e-5; all to
-    1e-3 where the way out is the same all round, as for cylinders on one axis. Of two faces that meet, any point that
-    they share is given.
+    If they are apart, simplices approach C (Gilbert, Johnson and Keerthi); if they overlap, a polytope grows where its
+    boundary is nearest to the origin (van den Bergen). Relative to the size of the shapes, gap, normal and points are
+    accurate to 1e-12 if the shapes have corners. If they are curved, the gap is accurate to 1e-10, normal and points to
+    1e-5; all to 1e-3 if the way out is the same in all directions, as for cylinders on one axis. If two faces meet, the
+    points are any that they share.
 
     Args:
         support_a, support_b: give the point of a shape furthest along a direction, 3 (of any length but zero).
@@ -64,7 +64,7 @@ def convex_distance(support_a: Support, support_b: Support) -> Separation:
 
 
 def _approach(support: Support) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The point of C nearest to the origin, and the weights and corners of a simplex that it is in."""
+    """The point of C nearest to the origin, and the weights and corners of a simplex that contains it."""
     corners = support(np.array([1.0, 0.0, 0.0]))[None]
     weights, v = np.ones(1), corners[0, 0]
     for _ in range(_STEPS):
@@ -84,7 +84,7 @@ def _approach(support: Support) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _nearest(simplex: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The face of a simplex nearest to the origin, with the weights of the nearest point. The last vertex is in it."""
+    """The face of a simplex nearest to the origin, and the weights of the nearest point; it has the last vertex."""
     best, nearest = np.inf, (simplex[-1:], np.ones(1))
     for size in range(4):
         for others in combinations(range(len(simplex) - 1), size):
@@ -99,13 +99,13 @@ def _nearest(simplex: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 class _Polytope:
-    """A convex polytope in C with triangles as faces, which grows by taking in points of C.
+    """A convex polytope within C with triangular faces, which grows by adding points of C.
 
     Attributes:
-        points: n × 3 × 3, each a point of C and those of the two shapes that it is the difference of.
-        faces: m × 3, the points of each face.
-        normals: m × 3, unit vectors outwards.
-        offsets: m, along them, of the faces from the origin: negative if the origin is beyond.
+        points: n × 3 × 3, each a point of C, and the points of the two shapes whose difference it is.
+        faces: m × 3, the numbers of each face's points.
+        normals: m × 3, outward unit vectors.
+        offsets: m, the distances of the faces from the origin along their normals; negative if the origin is beyond.
     """
 
     def __init__(self, points: np.ndarray) -> None:
@@ -130,7 +130,7 @@ class _Polytope:
         self.offsets = np.concatenate([self.offsets, offsets])
 
     def grow(self, point: np.ndarray, face: int) -> None:
-        """Takes a point in that is beyond a face: whatever it sees is replaced by faces from the rim of that to it."""
+        """Adds a point beyond a face: all faces that it sees are replaced by faces from their rim to the point."""
         seen = self.normals @ point[0] - self.offsets > -_ROUNDING * self.scale
         seen[face] = True
         edges = np.sort(self.faces[seen][:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2), axis=1)
@@ -162,7 +162,7 @@ def _overlap(support: Support) -> Separation:
 
 
 def _tetrahedron(support: Support) -> np.ndarray:
-    """Four points of C that span a volume: each the furthest from the line or plane of those before."""
+    """Four points of C that span a volume: each is the furthest from the line or plane through those before."""
     points = [support(d) for d in (np.array([1.0, 0.0, 0.0]), np.array([-1.0, 0.0, 0.0]))]
     line = points[1][0] - points[0][0]
     sideways = np.cross(line, np.eye(3)[np.argmin(np.abs(line))])
@@ -172,6 +172,6 @@ def _tetrahedron(support: Support) -> np.ndarray:
 
 
 def _furthest(support: Support, d: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """The point of C furthest from the plane across d through the start, on either side."""
+    """The point of C furthest, on either side, from the plane through `start` normal to d."""
     ends = [support(d), support(-d)]
     return max(ends, key=lambda w: abs(float(d @ (w[0] - start))))

@@ -1,4 +1,4 @@
-"""Which points of a shape touch a plane first, in the shape's frame. Floats or nodes of a trace."""
+"""The points of a shape that touch a plane first, in the shape's frame. Floats or nodes of a trace."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ _UPRIGHT = 1e-18  # sin² of the angle to the plane's normal below which a cylin
 
 
 def box_corners(half: np.ndarray) -> list[np.ndarray]:
-    """All eight."""
+    """The eight corners of a box that reaches to ±half along each axis."""
     return [half * signs for signs in product((-1.0, 1.0), repeat=3)]
 
 
 def cylinder_points(m: Array, radius: float, half: float) -> list[Array]:
-    """Four points of the two rims of a cylinder along z between z = ±half, over a plane.
+    """Four points on the two rims of a cylinder along z between z = ±half, over a plane.
 
-    They are the lowest point of the rim at −half, the lowest of the one at half, and the two of the lower rim a third
-    of a turn away from its lowest. Lying, the cylinder has the first two on the plane, whichever rounding makes the
-    lower: so each finds the impulse that it had. Upright, it has the last two and one of the first; tilted, that alone.
+    They are the lowest point of the rim at −half, the lowest of the rim at half, and the two points of the lower rim a
+    third of a turn away from its lowest. The first two do not swap when rounding decides which end of a lying cylinder
+    is lower, so each finds its impulse of the previous step again. An upright cylinder stands on the last two and one
+    of the first, a tilted one on one point.
 
     Args:
         m: 3, the unit normal out of the plane, in the cylinder's frame.
+        radius, half: the cylinder's radius and half length, m.
     """
     square = m[0] * m[0] + m[1] * m[1]
     tilted = square > _UPRIGHT
@@ -38,6 +40,6 @@ def cylinder_points(m: Array, radius: float, half: float) -> list[Array]:
 
 
 def ellipsoid_point(m: Array, radii: np.ndarray) -> Array:
-    """The point of an ellipsoid furthest against the unit vector m: −a² m / |a m|."""
+    """The point of an ellipsoid furthest in the direction opposite to the unit vector m: −a² m / |a m|."""
     scaled = radii * m
     return -(radii * scaled) / np.sqrt(scaled @ scaled)

@@ -1,15 +1,19 @@
-"""How far a point is from a shape, and in which direction.
+"""The distance of a point from a shape, and its direction, on floats or nodes of a trace.
 
 Every function takes a point p, 3, in the shape's frame, and returns the signed distance (m, negative inside) and the
-unit vector in which it grows: out of the nearest face, seen from inside. All of them take floats or nodes of a trace.
-Where a direction has no meaning (at the centre of a ball, on the axis of a capsule) a fixed one is given.
+unit vector along which it grows: inside, that is the normal of the nearest face. Where the direction is not defined (at
+the centre of a ball, on the axis of a capsule), a fixed one is returned.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from coupler.contact.collision.forms import Point
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Plane, Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -26,7 +30,7 @@ def unit(v: Array, otherwise: Array) -> tuple[Any, Array]:
 
 
 def to_plane(p: Array) -> tuple[Any, Array]:
-    """From everything below z = 0."""
+    """From the half-space z ≤ 0."""
     return p[2], _Z
 
 
@@ -56,7 +60,7 @@ def to_cylinder(p: Array, radius: float, half: float) -> tuple[Any, Array]:
 
 
 def _from_faces(excess: Array) -> tuple[Any, Array]:
-    """The distance from faces at right angles, given how far beyond each we are, and the weights of their normals."""
+    """The distance from faces at right angles, given the excess beyond each, and the weights of their normals."""
     outside, along = unit(np.maximum(excess, 0.0), 0.0)
     inside, face = excess[0], np.eye(len(excess))[0]
     for value, other in zip(excess[1:], np.eye(len(excess))[1:], strict=True):
@@ -65,23 +69,23 @@ def _from_faces(excess: Array) -> tuple[Any, Array]:
     return np.where(outside > 0.0, outside, inside), np.where(outside > 0.0, along, face)
 
 
-_STEPS = 12  # of Newton: enough for radii of up to 1 : 1000; 10 are for 1 : 100
-_FLOOR = 1e-12  # of a coordinate, in radii: a plane of symmetry is left by so much, which is what the distance errs
+_STEPS = 12  # Newton steps: enough for ratios of radii up to 1 : 1000; 10 suffice for 1 : 100
+_FLOOR = 1e-12  # in radii: points are moved off planes of symmetry by this much, and the distance errs by as much
 
 
 def to_ellipsoid(p: Array, radii: np.ndarray) -> tuple[Any, Array]:
     """From an ellipsoid, to 1e-11 of its largest radius.
 
-    The nearest point x of the surface has p − x = t n with the normal n = (xᵢ / aᵢ²), so that xᵢ = aᵢ² pᵢ / (t + aᵢ²),
-    and t is the largest root of S(t) = Σ (aᵢ pᵢ / (t + aᵢ²))² = 1. The function 1/√S is concave and grows: Newton on
-    1/√S = 1 rises to the root from any start below it and is never far from linear. The unknown is τ = t + min aᵢ²,
-    in which small denominators keep their digits.
+    The nearest point x of the surface satisfies p − x = t n with the normal n = (xᵢ / aᵢ²), so that xᵢ = aᵢ² pᵢ / (t +
+    aᵢ²), and t is the largest root of S(t) = Σ (aᵢ pᵢ / (t + aᵢ²))² = 1. The function 1/√S is concave and increasing,
+    so Newton's method on 1/√S = 1 rises to the root from any start below it, and is never far from linear. The unknown
+    is τ = t + min aᵢ², in which small denominators keep their digits.
     """
     least = float(np.min(radii))
     delta = radii**2 - least**2
     size = np.maximum(np.abs(p), _FLOOR * radii)
     m = radii * size
-    # S ≥ 1 at each of these: one term alone is, or all with the largest denominator are.
+    # S ≥ 1 at each of these starts: a single term reaches 1, or all do with the largest denominator.
     tau = np.sqrt(m @ m) - float(np.max(delta))
     for start in m - delta:
         tau = np.maximum(tau, start)
@@ -92,3 +96,19 @@ def to_ellipsoid(p: Array, radii: np.ndarray) -> tuple[Any, Array]:
     normal = size / (tau + delta)
     length = np.sqrt(normal @ normal)
     return (tau - least**2) * length, normal / length * np.copysign(1.0, p)
+
+
+DISTANCES: dict[type, Callable[[Any, Array], tuple[Any, Array]]] = {  # by the kind of shape
+    Plane: lambda shape, p: to_plane(p),
+    Point: lambda shape, p: to_ball(p, 0.0),
+    Sphere: lambda shape, p: to_ball(p, shape.radius),
+    Capsule: lambda shape, p: to_capsule(p, shape.radius, 0.5 * shape.length),
+    Box: lambda shape, p: to_box(p, 0.5 * shape.size),
+    Cylinder: lambda shape, p: to_cylinder(p, shape.radius, 0.5 * shape.length),
+    Ellipsoid: lambda shape, p: to_ellipsoid(p, shape.radii),
+}
+
+
+def to_shape(shape: Any, p: Array) -> tuple[Any, Array]:
+    """From a shape of one of the kinds in `DISTANCES`."""
+    return DISTANCES[type(shape)](shape, p)

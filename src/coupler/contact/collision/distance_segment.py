@@ -1,4 +1,4 @@
-"""Where a segment is nearest to another one, or to a box: the axes of capsules. Floats or nodes of a trace."""
+"""The nearest points of a segment to another segment, or to a box: the axes of capsules. Floats or nodes of a trace."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from coupler.spatial import cross
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_PARALLEL = 1e-24  # sin² of the angle below which axes count as parallel: a gap errs by 1e-12 of their lengths
-_ACROSS = 1e-12  # a smaller component of an axis' direction never takes it to the box's faces across it
-_FLAT = 1e-14  # m, what counts as zero in the slope of a squared distance: what rounding makes of it
+_PARALLEL = 1e-24  # sin² of the angle below which axes count as parallel: the gap is off by 1e-12 of their lengths
+_ACROSS = 1e-12  # a smaller component of an axis' direction never takes it to the faces of the box across it
+_FLAT = 1e-14  # m: a smaller slope of a squared distance is rounding
 
 
 def between_segments(w: Array, u: Array, half_u: float, v: Array, half_v: float) -> tuple[Any, Any]:
     """The parameters s, t that bring s u nearest to t v − w, for |s| ≤ half_u and |t| ≤ half_v.
 
-    Free of bounds, s = −(w × v)·(u × v) / |u × v|². With s cut to its bounds, the nearest t cut to its own, and the s
-    nearest to that, the pair is the nearest of the segments: the function is convex and has two unknowns. Parallel
-    segments are nearest along a whole stretch; of it the middle is taken.
+    Without bounds, s = −(w × v)·(u × v) / |u × v|². Clipping s, then clipping the nearest t, then clipping the s
+    nearest to that t, gives the minimum, because the function is convex in two unknowns. Parallel segments are nearest
+    along a whole stretch, of which the middle is taken.
 
     Args:
         w: 3, from the centre of the second segment to that of the first, m.
@@ -39,10 +39,10 @@ def between_segments(w: Array, u: Array, half_u: float, v: Array, half_v: float)
 def nearest_to_box(p: Array, u: Array, half_length: float, half: np.ndarray) -> Any:
     """The parameter s, |s| ≤ half_length, that brings p + s u nearest to a box that reaches to ±half.
 
-    The slope of the squared distance, F(s) = Σ uᵢ (what xᵢ has beyond ±halfᵢ), never falls and is linear between the
-    places where the line meets the planes of the faces, those beyond the ends being put there. The root lies between
-    the last such place with F ≤ 0 and the first with F ≥ 0. Where F is zero all along (inside the box, or beside a
-    face) the middle of that stretch is taken.
+    The slope of the squared distance, F(s) = Σ uᵢ (the excess of xᵢ beyond ±halfᵢ), never decreases and is linear
+    between the places where the line meets the planes of the faces; places beyond the ends are moved there. The root
+    lies between the last place with F ≤ 0 and the first with F ≥ 0. Where F is zero along a stretch (inside the box, or
+    beside a face), the middle of the stretch is taken.
     """
 
     def slope(s: Any) -> Any:

@@ -1,4 +1,4 @@
-"""A form that only contact knows, and which ones have no end."""
+"""The point, a form that only contact knows, and which forms have no end."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ class Point(Geometry):
 
 
 def is_endless(geometry: Geometry) -> bool:
-    """Whether a form goes down without end, so that there is no ball around it."""
+    """Whether a form extends downwards without end, so that no ball surrounds it."""
     return isinstance(geometry, Plane | HeightField)

@@ -1,7 +1,7 @@
 """Where two shapes touch, or would: gap, point, normal and tangents. [002, §2.1, Fig. 1]
 
-Each pair of kinds of shapes has a fixed number of candidate contacts (`count`), open ones among them, so that a step
-of a simulation is one program. All pairs take floats; those with a closed form take nodes of a trace as well:
+Each pair of kinds of shapes has a fixed number of candidate contacts (`count`), open ones included, so that a step of a
+simulation is one program. All pairs take floats; those with a closed form take nodes of a trace as well:
 
     plane with               point or sphere 1, capsule 2 (its ends), box 8 (its corners), hull (its vertices),
                              cylinder 4 (of its rims), ellipsoid 1
@@ -9,10 +9,11 @@ of a simulation is one program. All pairs take floats; those with a closed form 
     point or sphere with     point, sphere, capsule, box, cylinder, ellipsoid: 1
     capsule with             capsule 1, box 3 (its ends, and where its axis is nearest to the box)
 
-Other convex shapes are searched for contacts (convex/): boxes, cylinders, capsules and hulls with each other have 5
-(the nearest place, and four corners of what their sides next to it share), any other two 1. So is the ground around a
-shape on a height field (terrain/), for 8 contacts, beside the corners of a box or hull. Candidates may coincide, such
-as those of a capsule whose end is nearest; of those that are searched for, one that coincides is out of reach.
+Contacts of other convex shapes are searched for (convex/): boxes, cylinders, capsules and hulls with each other have 5
+(the nearest place, and four corners of the overlap of their facing sides), any other two 1. So are contacts of a shape
+with the ground around it on a height field (terrain/): 8, in addition to the corners of a box or hull. Candidates may
+coincide, such as those of a capsule whose end is nearest; a searched candidate that coincides with another is moved out
+of reach.
 """
 
 from __future__ import annotations
@@ -24,16 +25,9 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.collision.convex import contacts as convex
+from coupler.contact.collision.convex import cores
 from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
-from coupler.contact.collision.distance_point import (
-    to_ball,
-    to_box,
-    to_capsule,
-    to_cylinder,
-    to_ellipsoid,
-    to_plane,
-    unit,
-)
+from coupler.contact.collision.distance_point import DISTANCES, to_shape, unit
 from coupler.contact.collision.distance_segment import between_segments, nearest_to_box
 from coupler.contact.collision.forms import Point
 from coupler.contact.collision.tangents import tangents
@@ -64,7 +58,7 @@ class Contact:
 
     Attributes:
         gap: g_N, the distance of the two surfaces, m; negative if they overlap.
-        point: 3, world, halfway between the two points that are nearest (or deepest), m.
+        point: 3, in the world, halfway between the two nearest (or deepest) points, m.
         frame: 3 × 3, its rows unit vectors in the world: the normal, from the second body to the first, and two
             tangents. It is right-handed.
     """
@@ -79,40 +73,39 @@ Finder = Callable[[Any, Any, Transform, Transform], Iterator[Found]]
 
 
 def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> list[Contact]:
-    """The candidate contacts of two shapes, `count(one, other)` of them, in an order that does not change.
+    """The candidate contacts of two shapes, `count(one, other)` of them, in a fixed order.
 
     Args:
-        one, other: their forms.
-        X_one, X_other: transforms from the world to each one's frame.
+        one, other: the forms of the shapes.
+        X_one, X_other: the transforms from the world to their frames.
 
     Raises:
-        ModelError: if there is no way to tell the contacts of such two, or none for nodes of a trace.
+        ModelError: if contacts of these two forms are not supported, or not for nodes of a trace.
     """
     finder, _, swapped = _rule(one, other)
     if _traced(X_one, X_other) and not has_closed_form(one, other):
         both = f"{_called(one)} and {_called(other)}"
-        raise ModelError(f"contacts between {both} cannot be traced in one go: they are searched for, step by step")
+        raise ModelError(f"contacts between {both} have no closed form to trace: they are searched for")
     if swapped:
-        found = ((gap, point, -normal) for gap, point, normal in finder(other, one, X_other, X_one))
-    else:
-        found = finder(one, other, X_one, X_other)
-    return [contact_of(*own) for own in found]
+        return [contact_of(gap, point, -normal) for gap, point, normal in finder(other, one, X_other, X_one)]
+    return [contact_of(*place) for place in finder(one, other, X_one, X_other)]
 
 
 def contact_of(gap: Any, point: Array, normal: Array) -> Contact:
-    """A contact with tangents."""
+    """A contact, with tangents added."""
     return Contact(gap, point, np.stack([normal, *tangents(normal)]))
 
 
 def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
-    """6 × rows: the spatial forces on a body, in its own frame, by unit of impulse along normal and tangents.
+    """6 × rows: the spatial forces on a body, in its own frame, per unit impulse along normal and tangents.
 
-    Their transpose gives the velocity of the body's point at the contact, along normal and tangents, by its motion.
+    The transpose maps the body's spatial velocity to the velocity of its point at the contact, along normal and
+    tangents.
 
     Args:
         X: the transform from the world to the body.
         contact: where it is touched.
-        rows: 3; or 4, with a moment about the normal; or 6, with moments about the tangents, too.
+        rows: 3; or 4, with a moment about the normal; or 6, also with moments about the tangents.
     """
     along = X.E @ contact.frame.T
     arm = X.E @ (contact.point - X.r)
@@ -125,23 +118,23 @@ def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
 
 
 def has_closed_form(one: Geometry, other: Geometry) -> bool:
-    """Whether the contacts of two shapes can be told of nodes of a trace in one go."""
+    """Whether the contacts of two shapes have a closed form, which can be traced."""
     return _rule(one, other)[0] not in (_convex, _on_field)
 
 
 def count(one: Geometry, other: Geometry) -> int:
-    """How many candidate contacts two shapes have."""
+    """The number of candidate contacts of two shapes."""
     return _rule(one, other)[1]
 
 
 def _rule(one: Geometry, other: Geometry) -> tuple[Finder, int, bool]:
-    """What finds the contacts, how many there are, and whether it wants the two shapes exchanged."""
+    """The function that finds the contacts, their number, and whether it takes the two shapes in reverse order."""
     for first, second, swapped in ((one, other, False), (other, one, True)):
         if isinstance(second, HeightField) and isinstance(first, _CONVEX) and not isinstance(first, Point):
             return _on_field, terrain.count(first), swapped
         if isinstance(second, Plane) and isinstance(first, _CONVEX):
             return _touching, len(_points(first, np.array([0.0, 0.0, 1.0]))), swapped
-        if isinstance(first, Point | Sphere) and type(second) in _SURFACES:  # a field's only with points
+        if isinstance(first, Point | Sphere) and (type(second) in DISTANCES or isinstance(second, HeightField)):
             return _touching, 1, swapped
         if isinstance(first, Capsule) and isinstance(second, Box):
             return _capsule_box, 3, swapped
@@ -171,23 +164,19 @@ def _traced(*transforms: Transform) -> bool:
 def _touching(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
     up = np.stack(list(X_one.E @ (X_other.E.T @ np.array([0.0, 0.0, 1.0]))))
     for place in _points(one, up):
-        yield _ball(X_one.r + X_one.E.T @ place, _margin(one), other, X_other)
+        yield _ball(X_one.r + X_one.E.T @ place, cores.margin(one), other, X_other)
 
 
 def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> Found:
-    """A ball against a surface."""
-    distance, normal = _SURFACES[type(other)](other, np.stack(list(X.E @ (centre - X.r))))
+    """The contact of a ball with a surface."""
+    place = np.stack(list(X.E @ (centre - X.r)))
+    distance, normal = to_field(place, other) if isinstance(other, HeightField) else to_shape(other, place)
     normal = np.stack(list(X.E.T @ normal))
     return distance - radius, np.stack(list(centre - 0.5 * (distance + radius) * normal)), normal
 
 
-def _margin(geometry: Geometry) -> float:
-    """The radius of the balls that a shape is made of; a point is one of radius zero."""
-    return geometry.radius if isinstance(geometry, Sphere | Capsule) else 0.0
-
-
 def _points(geometry: Any, upwards: Array) -> list[Array]:
-    """The points, in its own frame, with which a shape touches ground of that normal, in its frame."""
+    """The points of a shape, in its own frame, that touch ground whose normal, in that frame, is `upwards`."""
     match geometry:
         case Capsule():
             return list(_axis(geometry))
@@ -202,28 +191,16 @@ def _points(geometry: Any, upwards: Array) -> list[Array]:
     return [np.zeros(3)]
 
 
-_SURFACES: dict[type, Callable[[Any, Array], tuple[Any, Array]]] = {
-    Plane: lambda g, p: to_plane(p),
-    HeightField: lambda g, p: to_field(p, g),
-    Point: lambda g, p: to_ball(p, 0.0),
-    Sphere: lambda g, p: to_ball(p, g.radius),
-    Capsule: lambda g, p: to_capsule(p, g.radius, 0.5 * g.length),
-    Box: lambda g, p: to_box(p, 0.5 * g.size),
-    Cylinder: lambda g, p: to_cylinder(p, g.radius, 0.5 * g.length),
-    Ellipsoid: lambda g, p: to_ellipsoid(p, g.radii),
-}
-
-
 # Capsules: balls along an axis.
 
 
 def _axis(capsule: Capsule) -> np.ndarray:
-    """The two ends of its axis, in its frame."""
+    """The two ends of a capsule's axis, in its frame."""
     return np.array([[0.0, 0.0, -0.5], [0.0, 0.0, 0.5]]) * capsule.length
 
 
 def _capsules(one: Capsule, other: Capsule, X_one: Transform, X_other: Transform) -> Iterator[Found]:
-    """The nearest points of the two axes. Axes that cross are parted across both, parallel ones anywhere across."""
+    """The nearest points of the two axes; crossing axes are separated across both, parallel ones anywhere across."""
     w, u, v = (np.stack(list(a)) for a in (X_one.r - X_other.r, X_one.E[2], X_other.E[2]))
     s, t = between_segments(w, u, 0.5 * one.length, v, 0.5 * other.length)
     _, across = unit(np.stack(list(cross(u, v))), tangents(u)[0])
@@ -250,7 +227,7 @@ _CONVEX = Point | Sphere | Capsule | Box | Cylinder | Ellipsoid | Hull
 def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
     X_one, X_other = convex.centred(one, X_one), convex.centred(other, X_other)
     nearest = convex.search(one, other, X_one, X_other)
-    scales, margins = convex.Scales(one, other), (_margin(one), _margin(other))
+    scales, margins = convex.Scales(one, other), (cores.margin(one), cores.margin(other))
     yield from convex.manifold(margins, X_other, nearest, scales, convex.corners(one, other, nearest, scales))
 
 

@@ -1,4 +1,4 @@
-"""The vertices and triangles of a mesh from its file: STL and OBJ by ourselves, others by coal."""
+"""The vertices and triangles of mesh files: we read STL and OBJ, coal reads other formats."""
 
 from __future__ import annotations
 
@@ -15,34 +15,35 @@ from coupler.model.errors import ModelError
 from coupler.model.wording import clipped
 
 _LARGEST = 512 << 20  # bytes: ten million triangles
-_HEAD = 84  # bytes before the triangles of a binary STL: a comment, and how many there are
+_HEAD = 84  # bytes before the triangles of a binary STL: a comment, and the number of triangles
 _EXPORT = "export it as STL or OBJ"
-_SECONDS, _MEMORY = 60, 4 << 30  # that coal may take for a mesh
+_SECONDS, _MEMORY = 60, 4 << 30  # limits for coal to read a mesh
 _coal = Child(Path(__file__).with_name("mesh_job.py"), _SECONDS, _MEMORY)
 _TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("more", "<u2")])
 
 
 def mesh_vertices(path: Path) -> np.ndarray:
-    """n × 3, each vertex once, in the file's unit; of DAE, which tells its unit, in m.
+    """n × 3, the distinct vertices of a mesh, in the file's unit; for DAE, which states its unit, in m.
 
-    All vertices that the file gives count, whether triangles use them or not. The axis that a DAE calls up is not
-    looked at, as in other readers of URDF.
+    All vertices in the file count, whether triangles use them or not. The up axis of a DAE is ignored, as other readers
+    of URDF do.
 
     Raises:
-        ModelError: if the file is not there, is no mesh, is of a kind that cannot be read, or has none or no numbers.
+        ModelError: if the file does not exist, is not a mesh or of an unknown kind, or has no vertices or invalid
+            numbers.
     """
     path = Path(path)
     data, kind = _data(path), path.suffix.lower()
     read = {".stl": _stl, ".obj": _obj}.get(kind)
-    found = _by_coal(path, data, False)[0] if read is None else read(path, data)
-    if not len(found):
+    vertices = _by_coal(path, data, False)[0] if read is None else read(path, data)
+    if not len(vertices):
         raise ModelError(f"mesh {path}: it has no vertices; export it again as STL or OBJ")
-    _check_finite(path, found)
-    return np.unique(found, axis=0)
+    _check_finite(path, vertices)
+    return np.unique(vertices, axis=0)
 
 
 def mesh_triangles(path: Path) -> np.ndarray:
-    """m × 3 × 3, the corners of all triangles, in the same unit; what has more corners is cut into triangles.
+    """m × 3 × 3, the corners of all triangles, in the same unit; larger polygons are cut into triangles.
 
     Raises:
         ModelError: as for `mesh_vertices`, and for a file without triangles.
@@ -50,8 +51,8 @@ def mesh_triangles(path: Path) -> np.ndarray:
     path = Path(path)
     data, kind = _data(path), path.suffix.lower()
     if kind == ".stl":
-        found = _stl(path, data)
-        corners = found[: len(found) // 3 * 3]
+        vertices_of_triangles = _stl(path, data)
+        corners = vertices_of_triangles[: len(vertices_of_triangles) // 3 * 3]
     else:
         vertices, faces = (_obj(path, data), _obj_faces(path, data)) if kind == ".obj" else _by_coal(path, data, True)
         if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
@@ -67,8 +68,8 @@ def _data(path: Path) -> bytes:
     try:
         return read_file(path, _LARGEST)
     except OSError as error:
-        told = error.strerror or error
-        why = "there is no such file" if isinstance(error, FileNotFoundError) else f"it cannot be read ({told})"
+        reason = error.strerror or error
+        why = "there is no such file" if isinstance(error, FileNotFoundError) else f"it cannot be read ({reason})"
         raise ModelError(f"mesh {path}: {why}; name the folder of its package, or give a simpler shape") from None
 
 
@@ -94,7 +95,7 @@ def _obj(path: Path, data: bytes) -> np.ndarray:
 
 
 def _obj_faces(path: Path, data: bytes) -> np.ndarray:
-    """m × 3, numbers of vertices. A face names them from 1 on, or from the last one backwards as −1, −2, ..."""
+    """m × 3, the numbers of vertices. A face numbers them from 1, or backwards from the last one as −1, −2, ..."""
     triangles, vertices = list[list[int]](), 0
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         first, *corners = line.split() or [""]
@@ -104,13 +105,13 @@ def _obj_faces(path: Path, data: bytes) -> np.ndarray:
                 given = [int(corner.split("/")[0]) for corner in corners]
             except ValueError:
                 raise ModelError(f"mesh {path}, line {number}: a face names vertices by number, got {line!r}") from None
-            own = [i - 1 if i > 0 else vertices + i for i in given]
-            triangles += [[own[0], *pair] for pair in pairwise(own[1:])]
+            face = [i - 1 if i > 0 else vertices + i for i in given]
+            triangles += [[face[0], *pair] for pair in pairwise(face[1:])]
     return np.array(triangles, dtype=int).reshape(-1, 3)
 
 
 def _rows(path: Path, data: bytes, word: str) -> np.ndarray:
-    """The three numbers after a word, wherever it begins a line."""
+    """The three numbers after a word, in all lines that begin with it."""
     rows = []
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         first, *values = line.split(maxsplit=4) or [""]
@@ -124,7 +125,7 @@ def _rows(path: Path, data: bytes, word: str) -> np.ndarray:
 
 
 def _by_coal(path: Path, data: bytes, faces: bool) -> tuple[np.ndarray, np.ndarray]:
-    """Vertices, n × 3, and triangles, m × 3, if faces are asked for. coal may read the mesh's folder, and no other."""
+    """Vertices, n × 3, and triangles, m × 3, if requested. coal may read the mesh's folder and no other."""
     place = Path(os.path.realpath(path))
     try:
         _, arrays = _coal.ask({"file": str(place), "faces": faces}, [place.parent])

@@ -1,6 +1,6 @@
-"""Reading a mesh with coal, in a process of its own: a job for `coupler.children`; it imports nothing of ours.
+"""Reads a mesh with coal in a separate process: a job for `coupler.children`, which imports nothing of ours.
 
-coal reads many formats, some of which name further files, and a damaged one may crash it. What comes back are numbers.
+coal reads many formats, some of which refer to further files, and a damaged file may crash it. Only numbers come back.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ def prepare() -> None:
 
 
 def run(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The vertices of a mesh, and its triangles if `faces` are asked for: taking them one by one takes its time.
+    """The vertices of a mesh, and its triangles if `faces` is set, because fetching them one by one is slow.
 
     Args:
         request: the `file`, and whether `faces` are wanted.
 
     Raises:
-        ValueError, RuntimeError: for what coal cannot read.
+        ValueError, RuntimeError: for a file that coal cannot read.
     """
     import coal  # type: ignore[import-not-found]
     import numpy as np

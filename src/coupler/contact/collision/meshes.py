@@ -1,9 +1,8 @@
-"""Meshes that touch: as their convex hulls, simplified to a few corners.
+"""Meshes touch as their convex hulls, simplified to a few corners.
 
-A mesh touches with its convex hull, as in other simulators: what is hollow is filled. To touch with the hollow side,
-give several hulls. Each corner of a hull is a candidate contact with a plane or a height field, and each costs: so a
-hull takes the few corners of the mesh from which the others are least far away. It lies within the mesh's whole hull,
-and tells how far within.
+As in other simulators, the convex hull fills what is hollow; give several hulls to touch a hollow side. Each corner of
+a hull is a candidate contact with a plane or a height field, and each has its cost. So a hull uses the few corners of
+the mesh that keep the others nearest. It lies within the full hull of the mesh, and reports how far within.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from coupler.model.numbers import numbers
 from coupler.model.shapes import Hull
 from coupler.model.wording import counted, listed
 
-CORNERS = 32  # of a hull, at the most, unless told
+CORNERS = 32  # the largest number of corners of a hull, by default
 
 
 def hull_of(mesh: Mesh, most: int = CORNERS) -> Hull:
@@ -28,13 +27,13 @@ def hull_of(mesh: Mesh, most: int = CORNERS) -> Hull:
 
 
 def simplified_hull(mesh: Mesh, most: int = CORNERS) -> tuple[Hull, float]:
-    """The convex hull of a mesh, simplified, and how far it is within the whole one, at the most, m.
+    """The simplified convex hull of a mesh, and how far it lies within the full one at most, m.
 
-    Gaps to planes are too large by so much at the most, and never too small.
+    Gaps to planes are too large by at most that much, and never too small.
 
     Args:
-        mesh: the mesh; its file is read.
-        most: how many corners the hull may have, 4 or more. They are vertices of the mesh.
+        mesh: the mesh, whose file is read.
+        most: the largest number of corners, 4 or more. They are vertices of the mesh.
 
     Raises:
         ModelError: if the file cannot be read, or the mesh has no volume.
@@ -48,14 +47,14 @@ def simplified_hull(mesh: Mesh, most: int = CORNERS) -> tuple[Hull, float]:
 
 
 def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
-    """The same robot with a hull for every mesh that touches something; `pairs_of` asks for it by itself.
+    """The same robot with a hull for every mesh that touches something; `pairs_of` calls this itself.
 
-    A mesh that is seen as well stays, for that alone. One that cannot be read touches nothing: a `ModelWarning` names
-    it. The robot's remarks tell which hulls are simplified, and by how much.
+    A visible mesh remains, but no longer touches. A mesh that cannot be read touches nothing, and a `ModelWarning`
+    names it. The robot's remarks say which hulls are simplified, and by how much.
 
     Args:
         robot: the robot.
-        most: how many corners a hull may have.
+        most: the largest number of corners of a hull.
     """
     paired = {name for pair in robot.contact_pairs for name in (pair.first, pair.second)}
     touching = [shape for shape in robot.shapes if shape.touches or shape.name in paired]
@@ -72,14 +71,16 @@ def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
             shapes.append(replace(shape, group=0, meets=0))
         if hull is not None:
             shapes.append(replace(shape, geometry=hull, visible=False))
-    told = [f"it touches nothing with {text}" for text in lost]
-    if told:
-        warnings.warn(f"robot {robot.name!r}: {'; '.join(told)}", ModelWarning, stacklevel=2)
-    return replace(robot, shapes=tuple(shapes), remarks=(*robot.remarks, *remarks), warnings=(*robot.warnings, *told))
+    failures = [f"it touches nothing with {text}" for text in lost]
+    if failures:
+        warnings.warn(f"robot {robot.name!r}: {'; '.join(failures)}", ModelWarning, stacklevel=2)
+    return replace(
+        robot, shapes=tuple(shapes), remarks=(*robot.remarks, *remarks), warnings=(*robot.warnings, *failures)
+    )
 
 
 def _hulls(meshes: Iterable[Mesh], most: int) -> tuple[dict[Hashable, Hull], list[str], list[str]]:
-    """The hulls of meshes, remarks on them, and what is wrong with those that have none: one line for all absent."""
+    """The hulls of meshes, remarks on them, and a line for each mesh without a hull; missing files share one line."""
     hulls: dict[Hashable, Hull] = {}
     remarks, lost, absent = list[str](), list[str](), list[str]()
     for key, mesh in {_key(mesh): mesh for mesh in meshes}.items():

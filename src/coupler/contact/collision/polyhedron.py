@@ -1,7 +1,7 @@
 """The convex hull of points as a polyhedron: its corners and the planes of its faces.
 
-It grows from a tetrahedron. The point that is furthest beyond a face is taken in next: so the hull of the first few
-corners is already near to that of all points, and stopping early is a way to simplify it.
+It grows from a tetrahedron. The point furthest beyond a face is added next, so the hull of the first few corners is
+already near to that of all points, and stopping early simplifies it.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 
 from coupler.contact.collision.distance_convex import convex_distance
 
-_DETAIL = 1e-6  # of the size: points that are nearer to the hull count as on it, as files with 7 digits want it
-_PLANE = 1e-10  # of the size: what is nearer to a plane lies in it
-_ALIKE = 1e-9  # distances that differ by this part count as the same
-_LINE = 1e-8  # the sine between two sides of a triangle below which it has no plane
+_DETAIL = 1e-6  # of the size: points nearer to the hull count as on it, because files often have only 7 digits
+_PLANE = 1e-10  # of the size: points nearer to a plane lie in it
+_ALIKE = 1e-9  # distances that differ by less than this fraction count as equal
+_LINE = 1e-8  # the sine of the angle between two sides of a triangle below which it has no plane
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +25,8 @@ class Polyhedron:
 
     Attributes:
         corners: k × 3.
-        normals: f × 3, unit vectors outwards, one for each face.
-        offsets: f, along them, of the faces from the origin.
+        normals: f × 3, an outward unit vector for each face.
+        offsets: f, the distances of the faces from the origin along their normals.
     """
 
     corners: np.ndarray
@@ -34,7 +34,7 @@ class Polyhedron:
     offsets: np.ndarray
 
     def distance(self, points: np.ndarray) -> float:
-        """How far points are outside of it, at the most; 0 for what rounding explains."""
+        """The largest distance of points outside of it; 0 if it is due to rounding."""
         heights = points @ self.normals.T - self.offsets
         face, height = heights.argmax(axis=1), heights.max(axis=1)
         out = height > _PLANE * float(np.ptp(self.corners, axis=0).max())
@@ -51,7 +51,7 @@ class Polyhedron:
         return largest
 
     def _drawn_in(self, points: np.ndarray) -> np.ndarray:
-        """Points of it, on the way from its middle to given ones."""
+        """Points of the polyhedron, on the lines from its middle to given points."""
         middle = self.corners.mean(axis=0)
         across, room = (points - middle) @ self.normals.T, self.offsets - self.normals @ middle
         return middle + (points - middle) * np.min(room / np.maximum(across, room), axis=1)[:, None]
@@ -64,8 +64,8 @@ def polyhedron(points: np.ndarray, most: int | None = None) -> Polyhedron | None
     """The convex hull of points, or a polyhedron within it; None if they span no volume.
 
     Args:
-        points: n × 3. Those outside the hull of others by less than 1e-6 of its size may be left out.
-        most: how many corners to take; all, if None.
+        points: n × 3. Points outside the hull of others by less than 1e-6 of its size may be left out.
+        most: the largest number of corners; None for no limit.
     """
     low, high = points.min(axis=0), points.max(axis=0)
     centre, size = 0.5 * (low + high), float(np.abs(high - low).max())
@@ -82,7 +82,7 @@ def polyhedron(points: np.ndarray, most: int | None = None) -> Polyhedron | None
 
 
 def _tetrahedron(x: np.ndarray) -> list[int] | None:
-    """Four points, each as far as can be from point, line and plane of those before; None if they are flat."""
+    """Four points, each as far as possible from the point, line or plane of those before; None if all are coplanar."""
     first = _furthest(x, np.linalg.norm(x, axis=1))
     away = x - x[first]
     second = _furthest(x, np.linalg.norm(away, axis=1))
@@ -93,20 +93,20 @@ def _tetrahedron(x: np.ndarray) -> list[int] | None:
 
 
 def _furthest(x: np.ndarray, height: np.ndarray) -> int:
-    """The point of the largest height. Of points that are level, as those of an edge are, the outermost is a corner."""
+    """The highest point. Of points at the same height, such as those of an edge, the outermost is a corner."""
     highest = height.max()
     level = np.flatnonzero(height >= max(highest - _DETAIL, 0.5 * highest))
     return int(level[np.argmax(np.sum(x[level] ** 2, axis=1))])
 
 
 class _Growth:
-    """A hull that takes in points, one by one.
+    """A hull that grows point by point.
 
     Attributes:
-        corners: numbers of points.
-        normals, offsets: f × 3 and f, of its faces.
+        corners: the numbers of its points.
+        normals, offsets: f × 3 and f, the planes of its faces.
         members: f × k, which corners lie in which face.
-        height: n, how far each point is beyond a face, at the most.
+        height: n, how far each point is beyond a face at most.
         home: n, the face that it is furthest beyond.
     """
 
@@ -118,32 +118,32 @@ class _Growth:
         self.height, self.home = _highest(x, self.normals, self.offsets)
 
     def take(self, i: int) -> None:
-        """Faces that a point is beyond make place for faces from their rim to it."""
+        """Adds a point: faces that it is beyond are replaced by faces from their rim to it."""
         beyond = self.normals @ self.x[i] - self.offsets
         seen = beyond > _PLANE
         rims = self._rims(seen)
         self.corners = [*self.corners, i]
         members = np.column_stack([self.members, np.abs(beyond) <= _PLANE])[~seen]
         normals, offsets = self._planes(np.column_stack([rims, np.full(len(rims), i)]))
-        own = self._lie(normals, offsets)
+        corners_in_plane = self._lie(normals, offsets)
         new = np.max(normals @ self.x[self.corners].T - offsets[:, None], axis=1) <= _PLANE
         edge_on = members[members[:, -1]]  # faces whose plane the point is in: they get wider
-        new &= ~(own[:, None] == edge_on).all(axis=2).any(axis=1)
-        _, once = np.unique(own[new], axis=0, return_index=True)
+        new &= ~(corners_in_plane[:, None] == edge_on).all(axis=2).any(axis=1)
+        _, once = np.unique(corners_in_plane[new], axis=0, return_index=True)
 
         number = np.where(seen, -1, np.cumsum(~seen) - 1)  # of faces, once those that are seen are gone
         self.normals = np.concatenate([self.normals[~seen], normals[new][once]])
         self.offsets = np.concatenate([self.offsets[~seen], offsets[new][once]])
-        self.members = np.concatenate([members, own[new][once]])
+        self.members = np.concatenate([members, corners_in_plane[new][once]])
         self._settle(number, len(members))
 
     def _rims(self, seen: np.ndarray) -> np.ndarray:
-        """m × 2: edges, by numbers of points, between faces that are seen and others."""
+        """m × 2: edges, by numbers of points, between faces that the point sees and others."""
         near = np.flatnonzero(self.members[seen].any(axis=0))
         ones, others = self.members[np.ix_(seen, near)], self.members[np.ix_(~seen, near)]
         shared = ones.astype(float) @ others.T.astype(float) >= 2.0
         shared_corners = [near[ones[f] & others[g]] for f, g in zip(*np.nonzero(shared), strict=True)]
-        return np.array(self.corners)[[pair for own in shared_corners for pair in combinations(own, 2)]]
+        return np.array(self.corners)[[edge for corners in shared_corners for edge in combinations(corners, 2)]]
 
     def _planes(self, triples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Normals and offsets of planes through three points each, those on a line left out."""
@@ -159,7 +159,7 @@ class _Growth:
         return np.abs(normals @ self.x[self.corners].T - offsets[:, None]) <= _PLANE
 
     def _settle(self, number: np.ndarray, kept: int) -> None:
-        """Heights over the faces that there are now; the first of them, so many, are kept ones."""
+        """Updates the heights of points over the present faces, of which the first `kept` are old ones."""
         self.home = number[self.home]
         if len(self.normals) > kept:
             height, home = _highest(self.x, self.normals[kept:], self.offsets[kept:])

@@ -1,8 +1,8 @@
-"""How near shapes come to each other in many configurations at once: quickly, and never farther than they are.
+"""Lower bounds of the distances of shapes in many configurations at once.
 
 Two convex shapes are at least as far apart as along any direction. The directions tried here are the one between their
-centres, their axes, and those across an axis of each: for boxes all there are, for others enough to tell what is far.
-Balls around them come first.
+centres, their axes, and the cross products of an axis of each: for boxes these are all there are, for others they
+suffice to tell what is far. Balls around the shapes are checked first.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Proximity:
     """Pairs of shapes in configurations of their robot.
 
     Attributes:
-        pairs: what is looked at.
-        sizes: (pairs,), the radii of the balls around both shapes of each, m; a plane adds nothing.
+        pairs: the pairs.
+        sizes: (pairs,), the sum of the radii of the balls around both shapes, m; a plane adds nothing.
     """
 
     def __init__(self, robot: Robot, pairs: Sequence[Pair], q: Any) -> None:
-        """Args: the robot, pairs of its shapes, and configurations, (states, nq)."""
+        """Places the shapes of the pairs in configurations q, (states, nq), of the robot."""
         self.pairs = tuple(pairs)
         poses = body_poses(robot, q)
         rows = {body: i for i, body in enumerate(robot.bodies)}
@@ -41,20 +41,19 @@ class Proximity:
         self._shapes: dict[int, _Placed] = {}
         for shape in (shape for pair in pairs for shape in (pair.one, pair.other)):
             if id(shape) not in self._shapes:
-                own = poses[:, rows[shape.body]] if shape.body in rows else ground
-                self._shapes[id(shape)] = _Placed(shape, own)
-        self.sizes = np.array([sum(own.radius for own in self._both(i)) for i in range(len(pairs))])
+                poses_of_body = poses[:, rows[shape.body]] if shape.body in rows else ground
+                self._shapes[id(shape)] = _Placed(shape, poses_of_body)
+        self.sizes = np.array([sum(poses_of_body.radius for poses_of_body in self._both(i)) for i in range(len(pairs))])
 
     def _both(self, pair: int) -> tuple[_Placed, _Placed]:
-        own = self.pairs[pair]
-        return self._shapes[id(own.one)], self._shapes[id(own.other)]
+        return self._shapes[id(self.pairs[pair].one)], self._shapes[id(self.pairs[pair].other)]
 
     def nearest(self, pair: int, enough: float) -> float:
-        """The least distance of a pair in all configurations, m, or less; negative if they may overlap.
+        """A lower bound of the distance of a pair over all configurations, m; negative if the shapes may overlap.
 
         Args:
-            pair: its number.
-            enough: where balls around the shapes are further apart, nothing else is looked at.
+            pair: the number of the pair.
+            enough: if balls around the shapes are further apart, nothing else is checked, m.
         """
         one, other = self._both(pair)
         if other.is_ground:
@@ -68,7 +67,7 @@ class Proximity:
         return float(apart.min())
 
     def height(self, pair: int) -> float:
-        """How high a shape is over the highest place of the ground straight below it, at least, in the first state, m.
+        """A lower bound of a shape's height over the highest ground straight below it, in the first state, m.
 
         It is infinite beside a field.
         """
@@ -80,20 +79,20 @@ class Proximity:
         return float(one.height_over(other.R[0], other.origin[0])[0] - top)
 
     def gaps(self, pair: int, state: int) -> list[float]:
-        """The gaps of all of a pair's candidate contacts in a configuration, exactly, m."""
+        """The exact gaps of all candidate contacts of a pair in a configuration, m."""
         return [float(contact.gap) for contact in self.contacts(pair, state)]
 
     def contacts(self, pair: int, state: int) -> list[Contact]:
-        """All of a pair's candidate contacts in a configuration."""
+        """All candidate contacts of a pair in a configuration."""
         one, other = self._both(pair)
         return contacts(one.geometry, other.geometry, one.transform(state), other.transform(state))
 
 
 class _Placed:
-    """A shape in many configurations: its centre and its axes, in the world."""
+    """A shape in many configurations: its centre and axes in the world."""
 
     def __init__(self, shape: Shape, poses: np.ndarray) -> None:
-        """Args: the shape, and its body's poses, (states, 4, 4)."""
+        """Places a shape, given the poses of its body, (states, 4, 4)."""
         self.geometry = shape.geometry
         R, at = poses[:, :3, :3], shape.at
         self.R = R @ at.E.T
@@ -104,28 +103,28 @@ class _Placed:
         self.top = float(np.max(self.geometry.heights)) if isinstance(self.geometry, HeightField) else 0.0
 
     def some(self, states: np.ndarray) -> _Placed:
-        """The same in some of the configurations."""
-        own = object.__new__(_Placed)
-        own.__dict__.update(self.__dict__)
-        own.R, own.origin, own.centre = self.R[states], self.origin[states], self.centre[states]
-        return own
+        """The same shape in some of the configurations."""
+        placed = object.__new__(_Placed)
+        placed.__dict__.update(self.__dict__)
+        placed.R, placed.origin, placed.centre = self.R[states], self.origin[states], self.centre[states]
+        return placed
 
     def transform(self, state: int) -> Transform:
-        """From the world to its frame."""
+        """The transform from the world to its frame, in a configuration."""
         return Transform(self.R[state].T, self.origin[state])
 
     def height_over(self, R: np.ndarray, point: np.ndarray) -> np.ndarray:
-        """(states,): how high its lowest place is along the z axis of a frame, over a point of it, m."""
+        """(states,): the height of its lowest point along the z axis of a frame R, above a point of the frame, m."""
         down = np.broadcast_to(-R[:, 2], self.centre.shape)
         return (self.centre - point) @ R[:, 2] - self.reach(down[:, None])[:, 0]
 
     def reach(self, directions: np.ndarray) -> np.ndarray:
-        """(states, n): how far it reaches from its centre along unit vectors, (states, n, 3), m."""
+        """(states, n): how far it extends from its centre along unit vectors, (states, n, 3), m."""
         return _reach(self.geometry, directions @ self.R)
 
 
 def _reach(geometry: Geometry, d: np.ndarray) -> np.ndarray:
-    """The same for directions in its own frame, (..., 3)."""
+    """How far a shape extends from its centre along directions in its own frame, (..., 3), m."""
     match geometry:
         case Hull():
             return (d @ (geometry.vertices - cores.centre(geometry)).T).max(axis=-1)
@@ -141,8 +140,8 @@ def _reach(geometry: Geometry, d: np.ndarray) -> np.ndarray:
 
 
 def _separation(one: _Placed, other: _Placed, between: np.ndarray) -> np.ndarray:
-    """(states,): how far two shapes are apart along the best of some directions, m."""
-    axes = [np.swapaxes(own.R, 1, 2) for own in (one, other)]
+    """(states,): the distance of two shapes along the best of some directions, m."""
+    axes = [np.swapaxes(shape.R, 1, 2) for shape in (one, other)]
     across = np.cross(axes[0][:, :, None], axes[1][:, None]).reshape(len(between), 9, 3)
     directions = np.concatenate([between[:, None], *axes, across], axis=1)
     length = np.linalg.norm(directions, axis=-1, keepdims=True)

@@ -10,10 +10,10 @@ Array = Any  # an ndarray of floats, or of nodes
 
 
 def tangents(normal: Array) -> tuple[Array, Array]:
-    """Two unit vectors that make a right-handed frame with a unit normal.
+    """Two unit vectors that form a right-handed frame with a unit normal.
 
-    They are what the shortest turn from ±z to the normal makes of x and ±y, with the sign of the normal's z: smooth
-    but at its equator.
+    They are the images of x and ±y under the shortest rotation from ±z to the normal, with the sign of the normal's z
+    component. They are smooth except where that is zero.
     """
     x, y, z = normal
     sign = np.copysign(1.0, z)

@@ -138,8 +138,8 @@ def cascade_program(
         rows = np.arange(others)
         b.loop(assign, row=fields(source=limits.at(3 * rows + 2), target=bounds.at(rows)))
         for k, name in enumerate(("low", "high")):
-            own = blocks.of([contacts + int(row) for row in rows]).fields[name]
-            b.loop(assign, row=fields(source=limits.at(3 * rows + k), target=own))
+            target = blocks.of([contacts + int(row) for row in rows]).fields[name]
+            b.loop(assign, row=fields(source=limits.at(3 * rows + k), target=target))
     for buffer in (residual_, sweeps, iterations):
         clear(b, buffer)
     blocks.begin_all()

@@ -81,9 +81,9 @@ def _eliminated(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray]:
     free = np.isinf(lower) & np.isinf(upper) & ~problem.frictional
     root = np.sqrt(problem.steps[free])
     X = np.zeros_like(problem.A)
-    own = np.ix_(free, free)
-    X[own] = np.outer(root, root) * np.linalg.pinv(
-        np.outer(root, root) * problem.A[own], rcond=_ROUNDING, hermitian=True
+    block = np.ix_(free, free)
+    X[block] = np.outer(root, root) * np.linalg.pinv(
+        np.outer(root, root) * problem.A[block], rcond=_ROUNDING, hermitian=True
     )
     return free, X
 
@@ -109,11 +109,11 @@ def _polyhedral(problem: ContactProblem, directions: int) -> tuple[np.ndarray, .
         match block:
             case Cone():
                 columns.append((i, np.ones(1)))
-                for bound, own in discs(block.coefficients):
-                    D = circle if own.stop - own.start == 2 else np.array([[1.0], [-1.0]])
+                for bound, rows in discs(block.coefficients):
+                    D = circle if rows.stop - rows.start == 2 else np.array([[1.0], [-1.0]])
                     if bound:
                         slacks.append((list(range(len(columns), len(columns) + len(D))), normal, bound, 0.0))
-                        columns += [(i + own.start, direction) for direction in D]
+                        columns += [(i + rows.start, direction) for direction in D]
             case Unilateral():
                 columns.append((i, np.ones(1)))
             case Bounded(lower, upper) if np.isfinite(lower) or np.isfinite(upper):
@@ -127,10 +127,10 @@ def _polyhedral(problem: ContactProblem, directions: int) -> tuple[np.ndarray, .
     for j, (row, entries) in enumerate(columns):
         G[row : row + len(entries), j] = entries
     E, C = np.zeros((len(columns), len(slacks))), np.zeros((len(slacks), len(columns)))
-    for k, (own, by, factor, _) in enumerate(slacks):
+    for k, (bounded, by, factor, _) in enumerate(slacks):
         C[k, by] = factor
-        C[k, own] -= 1.0
-        E[own, k] = 1.0
+        C[k, bounded] -= 1.0
+        E[bounded, k] = 1.0
     return base, G, E, C, np.array([width for *_, width in slacks], float)
 
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import Alike, End
 from coupler.contact.collision.convex.contacts import centred
 from coupler.contact.collision.geometry import has_closed_form
+from coupler.contact.collision.pair_groups import PairGroup, ShapeOnLink
 from coupler.contact.collision.tables import SIDES, Forms, form, forms, numbers
 from coupler.contact.pairs import Pair
 from coupler.contact.step.columns import Start
@@ -67,11 +67,11 @@ class Candidates:
     def _frame(self, shape: Shape) -> Transform:
         return shape.at @ self.robot.tree.place[shape.body][1]
 
-    def _ends(self, i: int) -> tuple[End, End]:
-        def end(shape: Shape, frame: Transform) -> End:
+    def _ends(self, i: int) -> tuple[ShapeOnLink, ShapeOnLink]:
+        def end(shape: Shape, frame: Transform) -> ShapeOnLink:
             centre = centred(shape.geometry, frame)
             link = self.robot.tree.place[shape.body][0]
-            return End(shape.geometry, link, centre if i in self._searched else frame, centre.r)
+            return ShapeOnLink(shape.geometry, link, centre if i in self._searched else frame, centre.r)
 
         pair, (one, other) = self.pairs[i], self.frames[i]
         return end(pair.one, one), end(pair.other, other)
@@ -83,10 +83,10 @@ class Candidates:
         kinds = (type(geometry) if any_size else form(geometry) for geometry in forms(pair))
         return *kinds, pair.count, *(bool(end.link) for end in self.ends[i]), pair.cone.size
 
-    def group(self, pairs: Sequence[int]) -> Alike:
+    def group(self, pairs: Sequence[int]) -> PairGroup:
         """Some pairs that share one trace."""
         first = pairs[0]
-        return Alike(list(pairs), [self.ends[i] for i in pairs], self.pairs[first].count, first in self._searched)
+        return PairGroup(list(pairs), [self.ends[i] for i in pairs], self.pairs[first].count, first in self._searched)
 
     def contacts_of(self, pair: int) -> range:
         """The numbers of a pair's contacts."""
@@ -95,7 +95,7 @@ class Candidates:
     # Pairs that the broad phase may cull
 
     @cached_property
-    def cullable_groups(self) -> list[Alike]:
+    def cullable_groups(self) -> list[PairGroup]:
         """The groups of pairs that are not measured while their shapes are far apart; see broad_phase.py."""
         return [alike for alike in self.groups if alike.may_be_left_out]
 
@@ -107,7 +107,7 @@ class Candidates:
 
     # What kernels see of a group of pairs
 
-    def results(self, alike: Alike, at: Callable[[str, np.ndarray], Slot], names: Sequence[str]) -> Window:
+    def results(self, alike: PairGroup, at: Callable[[str, np.ndarray], Slot], names: Sequence[str]) -> Window:
         """Where kernels write the contacts of pairs: `gaps0` for the first contact of each pair, and so on.
 
         Args:
@@ -119,7 +119,7 @@ class Candidates:
             **{f"{name}{k}": at(name, self.first[alike.numbers] + k) for name in names for k in range(alike.contacts)}
         )
 
-    def motion(self, sweep: Sweep[Any, Any], alike: Alike, names: Sequence[str]) -> Window:
+    def motion(self, sweep: Sweep[Any, Any], alike: PairGroup, names: Sequence[str]) -> Window:
         """Entries of the memory of the links that carry the shapes of pairs, as `one_E`, `other_u` and so on."""
         entries: dict[str, Any] = {}
         for side, moves in alike.moving.items():
@@ -128,7 +128,7 @@ class Candidates:
                 entries |= {f"{side}_{name}": memory[name] for name in names}
         return fields(**entries)
 
-    def poses(self, sweep: Sweep[Any, Any], alike: Alike) -> Window:
+    def poses(self, sweep: Sweep[Any, Any], alike: PairGroup) -> Window:
         """Where the shapes of pairs are, and the numbers of their forms."""
         table: dict[str, Any] = {}
         for side in SIDES:

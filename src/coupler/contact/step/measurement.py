@@ -14,8 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import Alike, BroadPhase
+from coupler.contact.collision.broad_phase import BroadPhase
 from coupler.contact.collision.geometry import Contact, forces_on
+from coupler.contact.collision.pair_groups import PairGroup
 from coupler.contact.collision.tables import SIDES, first_of, pose
 from coupler.contact.kernels import assign, clear
 from coupler.contact.laws import gap_seen, let_out
@@ -119,7 +120,7 @@ class Measurement:
             window = fields(source=report.at("start", alike, impulses), target=report.at("start", alike))
             self._context.builder.loop(assign, row=window, **self.among_measured(alike))
 
-    def _fill_culled(self, alike: Alike) -> None:
+    def _fill_culled(self, alike: PairGroup) -> None:
         """Writes a loop that fills in velocities of culled contacts: none, with gaps as large as their bounds."""
         context, report = self._context, self._report
         rows = context.candidates.pairs[alike.numbers[0]].cone.size
@@ -139,7 +140,7 @@ class Measurement:
         window |= context.candidates.results(alike, report.at, names)
         context.builder.loop(fill_culled, view=window, where=self._broad_phase.far.at(alike.numbers))
 
-    def _measure(self, groups: Sequence[Alike]) -> None:
+    def _measure(self, groups: Sequence[PairGroup]) -> None:
         """Writes the steps that measure groups of pairs; of those that can be culled, the fresh ones."""
         context, fresh = self._context, self._broad_phase.fresh
         self.narrow_phase.find(groups, self._report)

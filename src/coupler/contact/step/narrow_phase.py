@@ -12,9 +12,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import Alike, BroadPhase, End
+from coupler.contact.collision.broad_phase import BroadPhase
 from coupler.contact.collision.convex.program import Search
 from coupler.contact.collision.geometry import Point
+from coupler.contact.collision.pair_groups import PairGroup, ShapeOnLink
 from coupler.contact.collision.tables import finding_kernel, forms
 from coupler.contact.collision.terrain.placing import on_links, places, poses
 from coupler.contact.collision.terrain.program import FieldSearch
@@ -45,7 +46,7 @@ class NarrowPhase:
         """
         self._sweep, self._candidates, self._broad_phase, self._step = sweep, candidates, broad_phase, step
 
-    def find(self, groups: Sequence[Alike], report: ContactReport) -> None:
+    def find(self, groups: Sequence[PairGroup], report: ContactReport) -> None:
         """Writes the steps from poses of links to gaps, points and frames of contacts.
 
         Args:
@@ -90,7 +91,7 @@ class NarrowPhase:
             lambda rows: candidates.results(group(rows), report.at, LOCATION),
         )
 
-    def _groups_among(self, pairs: Sequence[int]) -> Callable[[Sequence[int]], Alike]:
+    def _groups_among(self, pairs: Sequence[int]) -> Callable[[Sequence[int]], PairGroup]:
         """Searches number their pairs from zero: this turns such numbers into a group of pairs."""
         return lambda rows: self._candidates.group([pairs[row] for row in rows])
 
@@ -98,7 +99,7 @@ class NarrowPhase:
 def find_closed_forms(
     sweep: Sweep[Any, Any],
     candidates: Candidates,
-    groups: Sequence[Alike],
+    groups: Sequence[PairGroup],
     names: Sequence[str],
     at: Places,
     flags: Callable[[Sequence[int]], Slot] | None,
@@ -114,7 +115,7 @@ def find_closed_forms(
         flags: gives the flags of pairs, which alone are looked at; None for all pairs.
     """
 
-    def both(alike: Alike) -> tuple[Any, Any]:
+    def both(alike: PairGroup) -> tuple[Any, Any]:
         return forms(candidates.pairs[alike.numbers[0]])
 
     on_planes = [alike for alike in groups if is_hull_on_plane(both(alike))]
@@ -129,12 +130,12 @@ def find_closed_forms(
         pairs = [pair for alike in hulls for pair in alike.numbers]
         ends = [(corner, plane) for alike in hulls for hull, plane in alike.ends for corner in _corners(hull)]
         contacts = np.concatenate([candidates.contacts_of(pair) for pair in pairs])
-        corners = Alike(candidates.pair_of[contacts].tolist(), ends, 1, searched=False)
+        corners = PairGroup(candidates.pair_of[contacts].tolist(), ends, 1, searched=False)
         window = candidates.poses(sweep, corners) | fields(**{f"{name}0": at(name, contacts) for name in names})
         kernel = finding_kernel((Point(), Plane()), corners.moving, names)
         sweep.builder.loop(kernel, view=window, where=flags and flags(corners.numbers))
 
 
-def _corners(hull: End) -> list[End]:
+def _corners(hull: ShapeOnLink) -> list[ShapeOnLink]:
     vertices = cast(Hull, hull.form).vertices
     return [replace(hull, form=Point(), at=Transform.translation(vertex) @ hull.at) for vertex in vertices]

@@ -19,9 +19,9 @@ from coupler.contact.carried import (
     turned,
     velocity_ahead,
 )
-from coupler.contact.collision.broad_phase import Alike
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.geometry import Contact, contacts
+from coupler.contact.collision.pair_groups import PairGroup
 from coupler.contact.collision.tables import SIDES, forms, pose, with_numbers
 from coupler.contact.kernels import clear
 from coupler.contact.step.candidates import SIGNS, Candidates
@@ -67,7 +67,7 @@ class StageContacts:
         self._pair_acts = builder.scratch("pair_acts", len(candidates.pairs))
         self.velocity = self._buffers["velocity"]
 
-    def look_ahead(self, sweep: Sweep[Any, Any], alike: Alike, report: ContactReport, where: Slot | None) -> None:
+    def look_ahead(self, sweep: Sweep[Any, Any], alike: PairGroup, report: ContactReport, where: Slot | None) -> None:
         """Writes the steps from poses and velocities of links to velocities of contacts after the step.
 
         Args:
@@ -86,7 +86,7 @@ class StageContacts:
             window |= fields(**{f"{name}{k}": self._at(name, rows) for name in names})
         self._builder.loop(self._looking(alike), view=window, where=where)
 
-    def _looking(self, alike: Alike) -> Callable[[View], None]:
+    def _looking(self, alike: PairGroup) -> Callable[[View], None]:
         """The kernel of `look_ahead`."""
         pair, moving = self._candidates.pairs[alike.numbers[0]], alike.moving
 

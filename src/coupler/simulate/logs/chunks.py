@@ -1,4 +1,4 @@
-"""Reading the records of a log from a file, which may be a stranger's, may be damaged, and may still grow."""
+"""Reads the records of a log from a file that may be untrusted, damaged, or still growing."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ from coupler.simulate.logs.records import CRC, ENDS, FRAME, HEAD, NAME, ROWS, VE
 
 _MOST_TEXT = 16 << 20  # bytes of a heading or a note: the names of thousands of contacts take one
 _MOST_NUMBERS = 1 << 31  # along a dimension: far more than any robot has, and few enough for every array
-_PIECE = 1 << 20  # bytes that are looked at at once
+_PIECE = 1 << 20  # bytes that are checked at a time
 _OPEN_END = "there is no end in the file: its run still writes it, or was killed"
 
 
 class ChunkFile:
-    """The whole records of a file, whose columns are read when they are asked for.
+    """The complete records of a file, whose columns are read on demand.
 
     Attributes:
-        heading: what it tells about the run.
-        rows: how many there are in all.
+        heading: the heading of the log.
+        rows: the number of rows.
         note: why the run ended early; empty if it did not.
     """
 
     def __init__(self, path: Path, head: bytes | None = None) -> None:
-        """Looks through the file, without reading its rows.
+        """Scans the file, without reading its rows.
 
         Args:
             path: the file.
             head: how it must begin, if that is known.
 
         Raises:
-            ModelError: for a file that is not there, is no log, or is damaged; also when its columns are read.
+            ModelError: for a file that does not exist, is not a log, or is damaged; also when its columns are read.
         """
         self._path, self._place = path, path.absolute()  # the working folder may change before columns are read
-        self._starts, self._lasts = array("q"), array("q")  # of records of rows: where their blocks are; last rows
+        self._starts, self._lasts = array("q"), array("q")  # for each record of rows: where its blocks start; last row
         with self._opened(head) as file:
             size = os.fstat(file.fileno()).st_size
             self.heading = self._read_head(file, size)
@@ -59,10 +59,10 @@ class ChunkFile:
         self.rows = self._lasts[-1] if self._lasts else 0
 
     def read(self, name: str, first: int, last: int) -> np.ndarray:
-        """A column from one row to another, which is left out.
+        """A column from row `first` to row `last`, which is excluded.
 
         Raises:
-            ModelError: where the file is damaged, or was replaced since.
+            ModelError: if the file is damaged, or was replaced since.
         """
         dtype, shape = self.heading.columns[name]
         number = list(self.heading.columns).index(name)
@@ -71,9 +71,9 @@ class ChunkFile:
             k = int(np.searchsorted(self._lasts, first, side="right"))
             while k < len(self._lasts) and (before := self._lasts[k - 1] if k else 0) < last:
                 values = self._block(file, k, number).view(dtype).reshape(self._lasts[k] - before, *shape)
-                own = slice(max(first - before, 0), last - before)
+                part = slice(max(first - before, 0), last - before)
                 begin = max(before - first, 0)
-                result[begin : begin + len(values[own])] = values[own]
+                result[begin : begin + len(values[part])] = values[part]
                 k += 1
         return result
 
@@ -130,7 +130,11 @@ class ChunkFile:
                     self._refuse_damage(begin)
                 ending = self._text(file, length)
                 return str(ending.get("note", "")) if isinstance(ending, dict) else ""
-            if kind != ROWS or not count or length != sum(count * own + CRC.size for own in self._row_bytes):
+            if (
+                kind != ROWS
+                or not count
+                or length != sum(count * size_of_row + CRC.size for size_of_row in self._row_bytes)
+            ):
                 self._refuse_damage(begin)
             if at == size and not self._is_whole(file, count):
                 break
@@ -142,7 +146,7 @@ class ChunkFile:
     def _frame(self, file: BinaryIO, size: int) -> tuple[bytes, int, int] | None:
         """Kind, rows and length of the next record; None if it is not complete."""
         at, frame = file.tell(), file.read(FRAME.size)
-        if len(frame) < FRAME.size or not any(frame):  # a file system may give out room before what is to be there
+        if len(frame) < FRAME.size or not any(frame):  # file systems may write zeros before the data
             return None
         kind, rows, length, seal = FRAME.unpack(frame)
         if crc32(frame[: -CRC.size]) != seal:
@@ -150,7 +154,7 @@ class ChunkFile:
         return (kind, rows, length) if at + FRAME.size + length <= size else None
 
     def _is_whole(self, file: BinaryIO, rows: int) -> bool:
-        """Whether the blocks of a record are what was written."""
+        """Whether the blocks of a record are intact."""
         for size in self._row_bytes:
             rest, seal = rows * size, 0
             while rest:
@@ -179,19 +183,19 @@ class ChunkFile:
         raise ModelError(f"{self._path}: it is damaged at byte {at}; {rows} before that may be sound")
 
 
-def _heading(told: Mapping[str, Any]) -> Heading:
-    """The heading in a file, which may be a stranger's."""
+def _heading(fields: Mapping[str, Any]) -> Heading:
+    """The heading in a file, which may be untrusted."""
     for name in ("contacts", "joints"):
-        if not isinstance(told[name], list) or not all(isinstance(text, str) for text in told[name]):
+        if not isinstance(fields[name], list) or not all(isinstance(text, str) for text in fields[name]):
             raise ModelError(f"{name} must be a list of names")
     columns = {}
-    for name, (code, shape) in told["columns"].items():
+    for name, (code, shape) in fields["columns"].items():
         if not all(type(n) is int and 0 <= n < _MOST_NUMBERS for n in shape):
             raise ModelError(f"{name} has the shape {clipped(shape)}")
-        kinds = {stored_dtype(name, np.dtype(own)).str for own in ("<f8", "<f4")}
+        kinds = {stored_dtype(name, np.dtype(dtype)).str for dtype in ("<f8", "<f4")}
         if code not in kinds:
             raise ModelError(f"{name} has numbers of the type {clipped(code)}, and not {' or '.join(sorted(kinds))}")
         columns[name] = np.dtype(code), tuple(shape)
-    contacts, joints = tuple(told["contacts"]), tuple(told["joints"])
+    contacts, joints = tuple(fields["contacts"]), tuple(fields["joints"])
     check_shapes({name: shape for name, (_, shape) in columns.items()}, len(contacts))
-    return Heading(str(told["robot"]), float(told["step"]), contacts, joints, columns)
+    return Heading(str(fields["robot"]), float(fields["step"]), contacts, joints, columns)

@@ -1,4 +1,4 @@
-"""The columns of a log: their names, what a row of each has, and how their numbers are stored."""
+"""The columns of a log: their names, their shapes in a row, and how their numbers are stored."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True, eq=False)
 class Heading:
-    """What a log tells besides its rows.
+    """What a log contains besides its rows.
 
     Attributes:
         robot: the name of the robot.
         step: the length of the simulation's steps, s.
         contacts: the names of the candidate contacts.
         joints: the names of the independent joints.
-        columns: the type of each column's numbers, and the shape that they have in a row.
+        columns: the type of each column's numbers, and their shape in a row.
     """
 
     robot: str
@@ -35,16 +35,16 @@ class Heading:
 
 
 def row_shapes(nq: int, nv: int, nc: int) -> dict[str, tuple[int, ...]]:
-    """What each column has in a row, for nc candidate contacts."""
+    """The shape of each column in a row, for nc candidate contacts."""
     sizes = ((), (nq,), (nv,), (nv,), (nc,), (nc, 3), (nc, 3), (), (), (), ())
     return dict(zip(COLUMNS, sizes, strict=True))
 
 
 def check_shapes(shapes: Mapping[str, tuple[int, ...]], contacts: int) -> None:
-    """Refuses columns of shapes that do not fit together.
+    """Refuses columns whose shapes do not fit together.
 
     Args:
-        shapes: of the columns that there are, in a row.
+        shapes: the shape in a row of each existing column.
         contacts: the number of candidate contacts.
 
     Raises:
@@ -61,10 +61,10 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], contacts: int) -> None:
 
 
 def chosen_columns(record: str | Iterable[str] | None) -> tuple[str, ...]:
-    """The columns to keep, in their order: those named, with the times; all, for None.
+    """The columns to keep, in order: the named ones and the times; all, for None.
 
     Raises:
-        ModelError: for a name that is none of a column.
+        ModelError: for a name that is not one of a column.
     """
     if record is None:
         return COLUMNS
@@ -87,7 +87,7 @@ def known_dtype(dtype: Any) -> np.dtype:
 
 
 def stored_dtype(name: str, dtype: np.dtype) -> np.dtype:
-    """How a column is stored in a log of that type: times always in float64, which float32 would round to steps."""
+    """The type of a stored column in a log of that type; times are always float64, as float32 would round them."""
     if name == "sweeps":
         return np.dtype("<i8" if dtype.itemsize == 8 else "<i4")
     return np.dtype("<f8") if name == "times" else dtype

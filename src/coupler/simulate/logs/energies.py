@@ -1,4 +1,4 @@
-"""Energies of logged states, which need not be states that a robot can have."""
+"""Energies of logged states, some of which a robot may not be able to have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coupler.model import ModelError, Robot
 
 
 def energies_of(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndarray) -> np.ndarray:
-    """(T,), the energies of states, given by q or by q and v; NaN where a state is not finite or has none."""
+    """(T,), the energies of states, given by q or by q and v; NaN where a state is not finite or not possible."""
     energies = np.full(len(state[0]), np.nan)
     finite = np.flatnonzero(np.all([np.isfinite(part).all(axis=1) for part in state], axis=0))
     waiting = [finite] if finite.size else []
@@ -18,6 +18,6 @@ def energies_of(energy: Callable[..., np.ndarray], robot: Robot, *state: np.ndar
         rows = waiting.pop()
         try:
             energies[rows] = energy(robot, *(part[rows] for part in state))
-        except ModelError:  # of a state that no robot can have: the others are sought out
+        except ModelError:  # for one impossible state: halve the rows until it is found
             waiting += np.array_split(rows, 2) if len(rows) > 1 else []
     return energies

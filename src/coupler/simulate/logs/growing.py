@@ -1,4 +1,4 @@
-"""Writing the records of a log to a file, so that each is there as a whole or not at all."""
+"""Writes the records of a log to a file, each completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from coupler.simulate.logs.records import SUFFIX, end_record, head_record, rows_
 
 
 class ChunkWriter:
-    """Appends records to a file, which takes its place with the first of them.
+    """Appends records to a file, which is created with the first of them.
 
-    A record that could not be written, for whatever reason, leaves no trace, and may be tried again.
+    A record that could not be written, for whatever reason, leaves no trace, and can be tried again.
 
     Attributes:
         written: the number of records of rows in the file.
@@ -42,29 +42,29 @@ class ChunkWriter:
         """Adds rows.
 
         Raises:
-            OSError: where they cannot be written.
+            OSError: if they cannot be written.
         """
         record = rows_record(columns)
         self._add(record)
         self._size, self.written = self._size + len(record), self.written + 1
 
     def end(self, note: str) -> None:
-        """Adds the end, and waits until all is on the disk."""
+        """Adds the end, and waits until everything is on the disk."""
         self._add(end_record(note))
         assert self._file is not None
         os.fsync(self._file.fileno())
 
     def close(self) -> None:
-        """Gives the file free; nothing can be added after that."""
+        """Releases the file; nothing can be added after that."""
         if self._file is not None:
-            release(self._file)  # which a fork may have another descriptor of
+            release(self._file)  # closing is not enough if a fork has another descriptor
             self._file.close()
 
     def read(self) -> ChunkFile:
-        """What is in the file.
+        """The contents of the file.
 
         Raises:
-            ModelError: if it is gone, or another run has taken its place.
+            ModelError: if it is gone, or another run has replaced it.
         """
         return ChunkFile(self.path, self._head)
 
@@ -92,15 +92,15 @@ def _is_claimed(path: Path) -> bool:
     try:
         with open_file(path) as file:
             return not claimed(file)
-    except OSError:  # there is none, or it will be told when it is written
+    except OSError:  # it does not exist, or writing will raise the error
         return False
 
 
 def growing_path(path: Path) -> Path:
-    """The file that grows while a run goes on: the path, or one beside it.
+    """The file that grows during a run: the path itself, or a file beside it.
 
     Raises:
-        ModelError: for a place that cannot be written to, or a suffix that a run does not write.
+        ModelError: for a path that cannot be written to, or a suffix that a run does not write.
     """
     check_target(path)
     suffix = path.suffix.lower()

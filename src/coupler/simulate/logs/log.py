@@ -21,43 +21,43 @@ from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import COLUMNS, Heading, check_shapes, stored_dtype
 from coupler.simulate.logs.records import NAME, SUFFIX, end_record, head_record, rows_record
 
-_PART = 4 << 20  # bytes of the rows that are worked on at once
+_PART = 4 << 20  # bytes of the rows that are processed at a time
 
 
 class Source(Protocol):
-    """Where the rows of a log are: an object with a heading that gives parts of columns."""
+    """Where the rows of a log are: an object with a heading that returns parts of columns."""
 
     heading: Heading
     rows: int
 
     def read(self, name: str, first: int, last: int) -> np.ndarray:
-        """A column from one row to another, which is left out."""
+        """A column from row `first` to row `last`, which is excluded."""
         ...
 
 
 class Log:
     """What happened in a run: T rows for nc candidate contacts.
 
-    Columns of a log in a file are read when they are first asked for, and kept then. A log that is too large for that
-    is read in pieces: `log[1000:2000]` has some rows, `log[::10]` one of ten, and `parts` goes through all of them. A
-    column that was not recorded raises an error that says so.
+    Columns of a log in a file are read on first access, and kept. A log that is too large for that can be read in
+    pieces: `log[1000:2000]` has some rows, `log[::10]` every tenth, and `parts` iterates over all of them. A column
+    that was not recorded raises an error that says so.
 
     Attributes:
         times: (T,), s.
         q, v: (T, nq) and (T, nv), the states.
-        tau: (T, nv), forces at independent joints, N m or N, what actuators do there included.
+        tau: (T, nv), forces at independent joints, N m or N, including those of actuators.
         gaps: (T, nc), m.
         forces: (T, nc, 3), contact forces on the first body of each pair, along the world's axes, N.
         points: (T, nc, 3), where they act, in the world, m.
         kinetic, potential: (T,), energies, J; NaN where a state is not finite.
-        residuals: (T,), by how much the solver missed the laws of contact, m/s.
-        sweeps: (T,), the number of sweeps and further iterations it took.
+        residuals: (T,), the violation of the laws of contact that the solver left, m/s.
+        sweeps: (T,), the number of sweeps and further iterations that it took.
         robot: the name of the robot.
         step: the length of the simulation's steps, s; rows may be further apart.
         contacts: the names of the candidate contacts.
         joints: the names of the independent joints.
         columns: the names of the columns that it has.
-        note: why the run ended early, or that its end is not known; empty if it ended as it should.
+        note: why the run ended early, or that its end is unknown; empty if it ended as planned.
     """
 
     times: np.ndarray
@@ -81,7 +81,7 @@ class Log:
     _rows: range
 
     def __init__(self, *, robot: Any, step: Any, contacts: Any, joints: Any, note: Any = "", **columns: Any) -> None:
-        """Makes one of arrays in memory; see the attributes for their shapes.
+        """Makes a log of arrays in memory; see the attributes for their shapes.
 
         Raises:
             ModelError: for arrays that do not fit together.
@@ -112,7 +112,7 @@ class Log:
         self.__dict__.update(columns=tuple(heading.columns), note=note, _source=source, _rows=rows)
 
     def __getattr__(self, name: str) -> np.ndarray:
-        """Reads a column, which has not been asked for before."""
+        """Reads a column on first access."""
         if name not in COLUMNS or "_source" not in self.__dict__:  # which a log that is being copied does not have yet
             raise AttributeError(f"a log has no {name!r}")
         if name not in self.columns:
@@ -141,7 +141,7 @@ class Log:
         return f"Log(robot={self.robot!r}, rows={len(self)}, columns={self.columns}, note={self.note!r})"
 
     def __str__(self) -> str:
-        """What there is in it, in a few lines."""
+        """A summary in a few lines."""
         lines = [f"log of {self.robot}: {counted(len(self), 'row')}"]
         if len(self):
             first, last = float(self.times[0]), float(self.times[-1])
@@ -162,11 +162,11 @@ class Log:
         """Writes a picture of its columns over time: positions, velocities, forces, energies, contacts, residuals.
 
         Args:
-            path: the file, ".png" or another one that matplotlib knows; named after the robot, if not given.
-            robot: the robot that moved, if errors of its loops are to be shown.
+            path: the file, ".png" or another format of matplotlib; named after the robot, if not given.
+            robot: the robot that moved, to show the errors of its loops as well.
 
         Raises:
-            ModelError: without matplotlib (`pip install 'coupler[plot]'`), for a log without rows, or a place that
+            ModelError: without matplotlib (`pip install 'coupler[plot]'`), for a log without rows, or a path that
                 cannot be written to.
         """
         with imports():
@@ -179,21 +179,21 @@ class Log:
         return partial(type(self), **arrays), ()
 
     def parts(self) -> Iterator[Log]:
-        """Goes through the log in pieces of consecutive rows, each small enough for any memory."""
+        """Iterates over the log in pieces of consecutive rows, each small enough for any memory."""
         size = sum(dtype.itemsize * prod(shape) for dtype, shape in self._source.heading.columns.values())
         count = max(_PART // size, 1)
         for first in range(0, len(self), count):
             yield self[first : first + count]
 
     def save(self, path: str | Path) -> Path:
-        """Writes it to a file, whose suffix is that of the format. A file that is there is replaced.
+        """Writes the log to a file, in the format of its suffix. An existing file is replaced.
 
         Args:
             path: ".clog", ".npz" (whose arrays are named after the attributes), ".csv", ".mcap" or ".rrd" (Rerun).
 
         Raises:
-            ModelError: for another suffix, for a place that cannot be written to, or without the package that writes
-                the format.
+            ModelError: for another suffix, a path that cannot be written to, or without the package that writes the
+                format.
         """
         path = Path(path)
         if path.suffix.lower() not in _FORMATS:
@@ -207,11 +207,11 @@ class Log:
         """Reads a log from a .clog file, even while a run writes it, or from an npz file.
 
         Raises:
-            ModelError: for a file that is not there, is no log, or is damaged.
+            ModelError: for a file that does not exist, is not a log, or is damaged.
         """
         path = Path(path)
         suffix, start = path.suffix.lower(), b""
-        with suppress(OSError), open_file(path) as file:  # what cannot be read is told below
+        with suppress(OSError), open_file(path) as file:  # errors are raised below
             start = file.read(len(NAME))
         if start == NAME or suffix == SUFFIX:
             source = ChunkFile(path)
@@ -226,7 +226,7 @@ class Log:
 
 
 class _NotRecorded(ModelError, AttributeError):
-    """A column that a log does not have; `hasattr` says so."""
+    """The error for a column that a log does not have; `hasattr` returns False for it."""
 
 
 class _Arrays:
@@ -240,7 +240,7 @@ class _Arrays:
 
 
 def _array(name: str, value: Any) -> np.ndarray:
-    """A column as numbers of a type that logs have."""
+    """A column as numbers of a type that logs use."""
     dtype = np.dtype("<f4" if getattr(value, "dtype", None) in (np.float32, np.int32) else "<f8")
     try:
         return np.asarray(value, dtype=stored_dtype(name, dtype))
@@ -253,7 +253,7 @@ def _order(name: str) -> int:
 
 
 def _save_chunks(log: Log, path: Path) -> None:
-    """Writes a log as if its run had written it."""
+    """Writes a log as its run would have written it."""
     with written_whole(path) as file:
         file.write(head_record(log._source.heading))
         for part in log.parts():

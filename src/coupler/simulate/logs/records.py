@@ -1,15 +1,15 @@
-"""The records of files that only grow, so that what is written is safe whatever becomes of the run.
+"""The records of log files, which only grow, so that written data are safe whatever happens to the run.
 
-A file is the line `coupler log 1`, whose number is the version of the format, and records after it. Each begins with a
-frame of 20 bytes: its kind, a number of rows, the number of bytes that follow (little-endian, like everything here) and
-the CRC-32 of these three. What follows are blocks, each with its CRC-32 after it:
+A file starts with the line `coupler log 1`, whose number is the version of the format, followed by records. Each begins
+with a frame of 20 bytes: its kind, a number of rows, the number of bytes that follow (little-endian, like everything
+here) and the CRC-32 of these three. Then come blocks, each followed by its CRC-32:
 
-    HEAD    one block, a line of JSON: robot, step, contacts, joints, columns, and a number that no other run has
+    HEAD    one block, a line of JSON: robot, step, contacts, joints, columns, and a number unique to the run
     ROWS    a block for each column, in the heading's order: its numbers for the rows of this record, one after another
     ENDS    one block, a line of JSON: why the run ended early, if it did
 
-A process that is killed leaves at most one record incomplete, the last. Readers leave that out, and so may read at any
-time while another process writes.
+A process that is killed leaves at most one record incomplete, the last one. Readers ignore it, and can therefore read
+at any time while another process writes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def head_record(heading: Heading) -> bytes:
 
 
 def rows_record(columns: Mapping[str, np.ndarray]) -> bytes:
-    """Some rows, by column, all of one length and in the heading's order and types."""
+    """A record of rows, given by column, all of one length and in the heading's order and types."""
     return _record(ROWS, len(columns["times"]), *(np.ascontiguousarray(column).data for column in columns.values()))
 
 
@@ -50,8 +50,8 @@ def end_record(note: str) -> bytes:
     return _text_record(ENDS, {"note": note})
 
 
-def _text_record(kind: bytes, told: Any) -> bytes:
-    return _record(kind, 0, json.dumps(told).encode() + b"\n")
+def _text_record(kind: bytes, content: Any) -> bytes:
+    return _record(kind, 0, json.dumps(content).encode() + b"\n")
 
 
 def _record(kind: bytes, rows: int, *blocks: bytes | memoryview) -> bytes:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def save(log: Log, path: Path) -> None:
-    """Writes a log. Numbers have as many digits as tell them apart, and are named by column and place, as q[0]."""
+    """Writes a log. Numbers have as many digits as are needed to tell them apart; fields are named like q[0]."""
     names = [
         name + "".join(f"[{i}]" for i in place)
         for name in log.columns

@@ -1,4 +1,4 @@
-"""Logs as MCAP files, which Foxglove and others show: a topic for each column, messages in JSON."""
+"""Logs as MCAP files, for Foxglove and other viewers: a topic for each column, with messages in JSON."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 def save(log: Log, path: Path) -> None:
-    """Writes a log. Times are nanoseconds since its beginning at zero; what is not finite is null.
+    """Writes a log. Times are nanoseconds since time zero; numbers that are not finite become null.
 
     Raises:
-        ModelError: without the package mcap, or for times before zero.
+        ModelError: without the package mcap, or for negative times.
     """
     try:
         from mcap.writer import Writer  # type: ignore[import-not-found]
@@ -45,12 +45,12 @@ def save(log: Log, path: Path) -> None:
 
 def _nanoseconds(times: np.ndarray, path: Path) -> list[int]:
     if not (times >= 0.0).all():
-        raise ModelError(f"{path}: MCAP has no times before zero, and the log has")
+        raise ModelError(f"{path}: MCAP cannot store the log's times before zero")
     return np.rint(times * 1e9).astype(np.int64).tolist()
 
 
 def _plain(value: np.ndarray) -> Any:
-    """Lists of numbers, with null for those that JSON does not have."""
+    """Lists of numbers, with null for those that JSON cannot represent."""
     finite = np.isfinite(value)
     if finite.all():
         return value.tolist()

@@ -22,7 +22,7 @@ _WORDS = ("robot", "contacts", "joints", "note")
 def save(log: Log, path: Path) -> None:
     """Writes a log, one column after the other, in pieces that fit into any memory.
 
-    It is not compressed: that saves a third of the room and takes ten times as long.
+    It is not compressed: compression would save a third of the space and take ten times as long.
     """
     words = {name: np.array(getattr(log, name), dtype=str) for name in _WORDS}
     with written_whole(path) as file, zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
@@ -39,23 +39,23 @@ def save(log: Log, path: Path) -> None:
 
 
 def load(path: Path) -> dict[str, Any]:
-    """All that an npz file has of a log, by name, for `Log`.
+    """The contents of a log's npz file, by name, for `Log`.
 
     Raises:
-        ModelError: for a file that is not there, is no npz file, or lacks what every log has, naming it.
+        ModelError: for a file that does not exist, is not an npz file, or lacks what every log has, naming it.
     """
     return load_arrays(path, ("times", "step", *_WORDS), COLUMNS)
 
 
 class NpzColumns:
-    """The columns of an npz file that was just written, read when they are asked for."""
+    """The columns of an npz file that was just written, read on demand."""
 
     def __init__(self, path: Path, heading: Heading, rows: int) -> None:
         self.heading, self.rows = heading, rows
         self._path, self._written, self._read = path, _identity(path), dict[str, np.ndarray]()
 
     def read(self, name: str, first: int, last: int) -> np.ndarray:
-        """A column from one row to another, which is left out; see `Source`."""
+        """A column from row `first` to row `last`, which is excluded; see `Source`."""
         if name not in self._read:
             column = load_arrays(self._path, [name])[name]
             if _identity(self._path) != self._written:
@@ -65,6 +65,6 @@ class NpzColumns:
 
 
 def _identity(path: Path) -> tuple[int, int, int]:
-    """What a file has that another in its place has not."""
+    """What distinguishes a file from another one in its place."""
     info = os.stat(path)
     return info.st_ino, info.st_size, info.st_mtime_ns

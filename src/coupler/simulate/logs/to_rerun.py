@@ -1,4 +1,4 @@
-"""Logs as recordings of Rerun: its viewer plots the columns, and shows contact forces as arrows in space."""
+"""Logs as Rerun recordings: its viewer plots the columns, and shows contact forces as arrows in space."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def save(log: Log, path: Path) -> None:
-    """Writes a log, over a timeline called "time".
+    """Writes a log over a timeline called "time".
 
     Raises:
-        ModelError: without the package rerun-sdk, or where it cannot be written.
+        ModelError: without the package rerun-sdk, or if the file cannot be written.
     """
     try:
         import rerun  # type: ignore[import-not-found]

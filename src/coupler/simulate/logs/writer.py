@@ -1,4 +1,4 @@
-"""How the log of a run comes about: rows in memory, and in chunks in a file that grows with the run."""
+"""Writes the log of a run: collects rows in memory, and writes them in chunks to a file that grows during the run."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from coupler.simulate.logs.log import Log
 from coupler.simulate.logs.to_npz import NpzColumns
 from coupler.simulate.options import positive_integer
 
-_INTERVAL = 1.0  # s after which rows are written, at the latest
-_CHUNK = 1 << 20  # bytes of rows that are written at once
-_SMALLEST, _LARGEST = 64, 16384  # rows for which memory is taken at once
-_MOST_WAITING = 64 << 20  # bytes of rows that wait for room on the disk, before the run ends
+_INTERVAL = 1.0  # s: rows are written after this time at the latest
+_CHUNK = 1 << 20  # bytes of rows that are written together
+_SMALLEST, _LARGEST = 64, 16384  # rows for which memory is allocated at a time
+_MOST_WAITING = 64 << 20  # bytes of rows that may wait for space on the disk before the run ends
 _NONE, _NOWHERE = np.zeros(0), np.zeros((0, 3))  # gaps, and forces or points, of a run without contacts
 _Chunk = dict[str, np.ndarray]  # rows, by column
 
 
 class LogWriter:
-    """Collects the rows of a log while a run goes on, in memory or in a file.
+    """Collects the rows of a log during a run, in memory or in a file.
 
         with LogWriter("run.clog", robot, step, contacts) as writer:
             writer.append(time=0.0, q=q, v=v, tau=tau, ...)
 
-    The file grows each second, so that a process that is killed loses no more than what its last second gave, and holds
-    no more than that in memory. When a run ends by an exception, the log's note tells. A file of an earlier run stays
-    until there are rows to replace it with. An npz file cannot grow: it is written at the end, and until then there is
-    a file beside it, such as run.npz.clog, which stays if the process is killed.
+    The file grows every second, so that a killed process loses no more than the rows of its last second, and memory
+    holds no more than those. When a run ends by an exception, the log's note says so. The file of an earlier run stays
+    until there are rows to replace it. An npz file cannot grow: it is written at the end, and until then a file beside
+    it, such as run.npz.clog, grows, which stays if the process is killed.
 
     Attributes:
-        note: why the run ended early; a run may say so itself.
-        columns: the names of the columns that it takes: those to keep, and what energies follow from.
+        note: why the run ended early; the run may set it itself.
+        columns: the names of the columns that it takes: those to keep, and those that energies follow from.
     """
 
     def __init__(
@@ -58,25 +58,25 @@ class LogWriter:
         record: str | Iterable[str] | None = None,
         dtype: Any = "float64",
     ) -> None:
-        """Checks the place of the file, before the run.
+        """Checks the path before the run.
 
         Args:
             path: the file to write, ".clog" or ".npz"; None keeps everything in memory.
             robot: the robot whose run is logged.
             step: the length of the simulation's steps, s.
             contacts: the names of its nc candidate contacts.
-            every: one row of so many is kept, starting with the first.
+            every: keep one row of so many, starting with the first.
             record: the columns to keep, by the names of a log's attributes; all, if not given. Times are always kept.
-            dtype: of the numbers to keep, "float64" or "float32"; times are always float64.
+            dtype: the type of the numbers to keep, "float64" or "float32"; times are always float64.
 
         Raises:
-            ModelError: for a folder that is not there or cannot be written to, and for another suffix.
+            ModelError: for a folder that does not exist or cannot be written to, and for another suffix.
         """
         self._path = None if path is None else Path(path).absolute()  # a run may change the working folder
         self._robot, self._every, self.note = robot, positive_integer("every", every), ""
         self._shapes = row_shapes(robot.nq, robot.nv, len(contacts))
-        own, names = known_dtype(dtype), chosen_columns(record)
-        kinds = {name: (stored_dtype(name, own), self._shapes[name]) for name in names}
+        number_type, names = known_dtype(dtype), chosen_columns(record)
+        kinds = {name: (stored_dtype(name, number_type), self._shapes[name]) for name in names}
         length = float(numbers("step", step, ()))
         self._heading = Heading(robot.name, length, tuple(contacts), tuple(robot.independent_joints), kinds)
         needed = {"q", "v"} if "kinetic" in names else {"q"} if "potential" in names else set()
@@ -94,7 +94,7 @@ class LogWriter:
         self._npz: NpzColumns | None = None  # once it is written
 
     def __len__(self) -> int:
-        """How many rows are kept."""
+        """The number of rows kept."""
         return self._kept
 
     def append(
@@ -134,8 +134,8 @@ class LogWriter:
     def extend(self, **rows: np.ndarray) -> None:
         """Adds rows, as arrays named like `columns`; all are kept.
 
-        Kinetic energies may be NaN, and then follow from q and v. It is faster than to add rows one at a time, and
-        leaves it to the caller to ask whether a `flush` is due.
+        Kinetic energies may be NaN, and are then computed from q and v. This is faster than adding rows one at a time,
+        and the caller must check whether a `flush` is due.
         """
         start, count = 0, len(rows["times"])
         while start < count:
@@ -147,9 +147,9 @@ class LogWriter:
             self._used, self._kept, start = i + n, self._kept + n, start + n
 
     def is_due(self) -> bool:
-        """Whether rows are to be written now, as it would be too late when this is asked next, if that takes as long.
+        """Whether rows must be written now, because the next call may come too late, if it takes as long as this one.
 
-        Rows that are further apart than a second are written one by one.
+        Rows that are more than a second apart are written one by one.
         """
         if self._file is None:
             return False
@@ -158,10 +158,10 @@ class LogWriter:
         return now + (now - before) >= self._due
 
     def flush(self) -> None:
-        """Writes all rows so far to the file, if there is one; of a disk that is full, it warns once.
+        """Writes all rows so far to the file, if there is one; warns once if the disk is full.
 
         Raises:
-            ModelError: if it was full for so long that there is no more room in memory, either.
+            ModelError: if the disk was full for so long that memory is used up, too.
         """
         self._finish_chunk()
         if self._file is None:
@@ -178,7 +178,7 @@ class LogWriter:
             self._told = True
 
     def log(self) -> Log:
-        """What there is so far; what is in a file is read from there."""
+        """The log so far; rows in a file are read from there."""
         if self._npz is not None:
             return Log.of(self._npz, self.note)
         self._finish_chunk()
@@ -191,10 +191,10 @@ class LogWriter:
         return self._in_memory()
 
     def close(self) -> None:
-        """Writes the file to its end; after that there are no more rows.
+        """Writes the end of the file; no rows can be added after that.
 
         Raises:
-            ModelError: where it cannot be written; `log` still has everything.
+            ModelError: if it cannot be written; `log` still has everything.
         """
         if self._closed:
             return
@@ -213,7 +213,7 @@ class LogWriter:
             self._make_npz(self._file, self._path)
 
     def close_after(self, error: BaseException) -> None:
-        """Closes it because of an error, which what goes wrong here must not hide."""
+        """Closes the log because of an error; a failure to do so must not hide that error."""
         reason = "interrupted" if isinstance(error, KeyboardInterrupt) else f"{type(error).__name__}: {error}"
         self.note = self.note or reason
         try:
@@ -234,7 +234,7 @@ class LogWriter:
             self.close_after(error)
 
     def _make_room(self) -> None:
-        """Makes room for as many rows as there are, within bounds: no row is ever moved."""
+        """Allocates memory for as many rows as there are already, within bounds: no row is ever moved."""
         if self._closed:
             raise ModelError("the log is closed: it takes no more rows")
         if self._used:
@@ -244,7 +244,7 @@ class LogWriter:
         self._chunk, self._room = {name: np.empty(shape) for name, shape in shapes.items()}, room
 
     def _finish_chunk(self) -> None:
-        """Puts the rows that are being filled in among the finished ones, with their energies."""
+        """Moves the rows of the current chunk to the finished ones, with their energies."""
         if not self._used:
             return
         rows = {name: column[: self._used] for name, column in self._chunk.items()}
@@ -254,11 +254,11 @@ class LogWriter:
         if "potential" in self._heading.columns:
             rows["potential"] = energies_of(potential_energy, self._robot, rows["q"])
         with np.errstate(over="ignore"):  # what is too large for float32 is infinite
-            own = {name: rows[name].astype(dtype, copy=False) for name, (dtype, _) in self._heading.columns.items()}
-        self._chunks, self._made, self._chunk, self._used, self._room = [*self._chunks, own], self._made + 1, {}, 0, 0
+            chunk = {name: rows[name].astype(dtype, copy=False) for name, (dtype, _) in self._heading.columns.items()}
+        self._chunks, self._made, self._chunk, self._used, self._room = [*self._chunks, chunk], self._made + 1, {}, 0, 0
 
     def _write_chunks(self, file: ChunkWriter) -> None:
-        """Writes what is not written yet; an interrupt may come at any time, and nothing is written twice."""
+        """Writes the chunks that are not in the file yet, none of them twice, even if an interrupt comes."""
         try:
             while waiting := self._made - file.written:
                 file.append(self._chunks[-waiting])
@@ -275,7 +275,7 @@ class LogWriter:
         file.path.unlink()
 
     def _in_memory(self) -> Log:
-        """The log as arrays, with what a file has of it."""
+        """The log as arrays, including the rows in the file."""
         written = self._file.read() if self._file is not None and self._file.written else None
         rows = {}
         for name, (dtype, shape) in self._heading.columns.items():
@@ -285,7 +285,7 @@ class LogWriter:
         return Log(**about, note=self.note, **rows)
 
     def _check_row(self, row: dict[str, Any]) -> None:
-        """Refuses a row of which something has another shape than the log's."""
+        """Refuses a row in which something has another shape than in the log."""
         for name, value in row.items():
             try:
                 shape = np.asarray(value, dtype=float).shape

@@ -1,17 +1,17 @@
-"""How far two convex cores are apart, and in which direction: by steps that are all alike.
+"""The distance of two convex cores and its direction, by an iteration of identical steps.
 
-Everything happens in the set of differences C = {a − b} of points of the two cores, in the frame of the second. Along
-a unit vector n, from the second to the first, the cores are s(n) = min n·c over C apart, or overlap by −s(n). The gap
-is the largest s there is, apart or overlapping, and the normal is where it is reached.
+It works in the set of differences C = {a − b} of points of the two cores, in the frame of the second. Along a unit
+vector n, from the second to the first, the cores are s(n) = min n·c over C apart, or overlap by −s(n). The gap is the
+largest s, whether they are apart or overlap, and the normal is the n at which it is reached.
 
-Where the cores are far enough apart, that is the distance of the origin from C, which simplices approach (Gilbert,
-Johnson and Keerthi). Where they touch or overlap, simplices have no direction to offer. So the origin is first moved
-back along the best direction n so far, to a point x that is a fixed length outside: x = −(clearance − s(n)) n. The
-direction n' from x to the point of C nearest to x has s(n') ≥ s(n), for x is at least the clearance away from C, and
-moving x back costs along n' no more than along n. Where n' is no better, no direction near it is. So one loop climbs to
-the gap from either side, and always looks at C from well outside, where directions have all their digits. Apart, what
-it finds is the only one. Overlapping, it is a shortest way out among those near by: the shortest of all where shapes
-overlap little.
+If the cores are far enough apart, the gap is the distance of the origin from C, which simplices approach (Gilbert,
+Johnson and Keerthi). If they touch or overlap, simplices have no direction to offer. So the origin is first moved back
+along the best direction n so far, to a point x that is a fixed distance outside: x = −(clearance − s(n)) n. The
+direction n' from x to the point of C nearest to x has s(n') ≥ s(n), because x is at least the clearance away from C,
+and moving x back costs no more along n' than along n. If n' is no better than n, no direction near it is. So one loop
+climbs to the gap from either side, and always sees C from well outside, where directions have all their digits. If the
+cores are apart, the maximum is unique. If they overlap, it is a local one, a shortest way out among those nearby; with
+a small overlap, it is the global one.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from coupler.spatial import cross
 
 Array = Any  # an ndarray of floats, or of nodes
 
-CLEARANCE = 0.05  # in radii of the smaller of two shapes: how far outside the origin is moved
-MOST = 80  # steps; shapes with corners need some 10, curved ones some 50
+CLEARANCE = 0.05  # in radii of the smaller of two shapes: how far outside C the origin is moved
+MOST_STEPS = 80  # shapes with corners need about 10, curved ones about 50
 FIELDS: dict[str, Any] = {
     "R": (3, 3),  # turns directions from the first shape's frame to the second's
     "p": 3,  # the first one's centre, from the second one's
@@ -42,16 +42,16 @@ FIELDS: dict[str, Any] = {
 }
 _FAR = 1e30  # a distance above all others, m
 _ACCURACY = 1e-13  # of the gap, in radii of the larger shape
-_TINY = 1e-30  # added to squares of lengths and of areas that may be zero
+_TINY = 1e-30  # added to squares of lengths and areas that may be zero
 
 
 def begin(pair: Any, R: Array, p: Array) -> None:
-    """Starts a search at the direction between the centres.
+    """Starts a search with the direction between the centres.
 
     Args:
         pair: has the fields of `FIELDS`.
-        R: 3 × 3, turns directions from the first shape's frame to the second's.
-        p: 3, the first one's centre in the second one's frame.
+        R: 3 × 3, rotates directions from the first shape's frame to the second's.
+        p: 3, the first shape's centre in the second's frame.
     """
     pair.R, pair.p = R, p
     _, pair.n = unit(np.stack(list(p)), np.array([0.0, 0.0, 1.0]))
@@ -62,12 +62,13 @@ def begin(pair: Any, R: Array, p: Array) -> None:
 
 
 def aim(pair: Any, directions: Sequence[Array], extents: Sequence[Any]) -> None:
-    """Starts from the direction along which the cores are furthest apart, if one of these is better than others before.
+    """Chooses the direction to start from, of these and earlier ones: that along which the cores are furthest apart.
 
     Args:
         pair: has the fields of `FIELDS`.
         directions: unit vectors, from the second shape to the first.
-        extents: how far the first core reaches against each of them, and the second along it, about their centres.
+        extents: for each direction, the extent of the first core against it plus that of the second along it, about
+            their centres, m.
     """
     best, n = pair.start, pair.n
     for d, reach in zip(directions, extents, strict=True):
@@ -82,9 +83,9 @@ def improve(pair: Any, first: Array, second: Array, radii: Any, clearance: Any) 
 
     Args:
         pair: has the fields of `FIELDS`.
-        first, second: 3, the first core's point furthest against `pair.n`, the second one's along it, each in its own
-            frame.
-        radii: of the larger of the two shapes, m.
+        first, second: 3, the first core's point furthest against `pair.n`, and the second's furthest along it, each in
+            its own frame.
+        radii: the radius of the larger of the two shapes, m.
         clearance: how far outside C the origin is moved, m.
     """
     place = pair.p + pair.R @ first
@@ -105,7 +106,7 @@ def improve(pair: Any, first: Array, second: Array, radii: Any, clearance: Any) 
 
 
 def _nearest(x: Array, old: list[Array], new: Array) -> tuple[Any, Array, Array]:
-    """What is nearest to x on the triangles of three old corners and a new one, edges at old corners alone left out.
+    """The nearest point to x on the triangles of three old corners and a new one, except on edges between old corners.
 
     Returns:
         The square of the distance, the point, and the corners of the triangle.
@@ -133,7 +134,7 @@ def _nearest(x: Array, old: list[Array], new: Array) -> tuple[Any, Array, Array]
 
 
 def _in_plane(x: Array, a: Array, b: Array, c: Array) -> tuple[Any, Array]:
-    """The point nearest to x of a triangle's plane, and whether it is in the triangle."""
+    """Whether the projection of x onto a triangle's plane lies in the triangle, and the projection."""
     e, f, d = b - a, c - a, x - a[:3]
     across = cross(e[:3], f[:3])
     square = across @ across

@@ -1,4 +1,4 @@
-"""Contacts of two convex shapes: the search, on floats, and what is made of its result, on floats or nodes."""
+"""Contacts of two convex shapes: the search, on floats, and the contacts from its result, on floats or nodes."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from coupler.spatial import Transform, cross
 Array = Any  # an ndarray of floats, or of nodes
 Found = tuple[Any, Array, Array]  # gap, point, normal
 
-_SAME = 1e-6  # of the smaller radius: places that are nearer to each other are one
-_LEVEL = 1e-9  # likewise, gaps that are larger than the least by less, or smaller, are the least
+_SAME = 1e-6  # of the smaller radius: places nearer to each other count as one
+_LEVEL = 1e-9  # likewise: gaps that exceed the least by less, or are smaller, count as the least
 
 
 class Scales:
-    """Lengths of two shapes by which others are judged, m.
+    """Lengths of two shapes to which others are compared, m.
 
     Attributes:
-        larger, smaller: their radii; the smaller is that of the other one, if one is a point.
+        larger, smaller: their radii; if one is a point, both are the radius of the other.
         clearance: see ascent.py.
-        apart: both radii, the distance of centres beyond which they do not touch.
+        apart: the sum of the radii, the distance of centres beyond which the shapes cannot touch.
     """
 
     def __init__(self, one: Geometry, other: Geometry) -> None:
@@ -38,24 +38,25 @@ class Scales:
 
 
 def count(one: Geometry, other: Geometry) -> int:
-    """How many candidate contacts two convex shapes have."""
+    """The number of candidate contacts of two convex shapes."""
     return 5 if has_patches(one) and has_patches(other) else 1
 
 
 def centred(geometry: Geometry, X: Transform) -> Transform:
-    """The transform to a frame at the shape's centre, given that to its own frame."""
+    """The transform to a frame at the shape's centre, given the transform to its own frame."""
     return Transform.translation(cores.centre(geometry)) @ X
 
 
 def relative_pose(X_one: Transform, X_other: Transform) -> tuple[Array, Array]:
-    """How one frame is turned and placed in another."""
+    """The rotation and position of one frame in another."""
     return X_other.E @ X_one.E.T, X_other.E @ (X_one.r - X_other.r)
 
 
 def starts(boxes: bool, R: Array, n: Array) -> list[Array]:
-    """Directions along which shapes may be apart, in the frame of the second one, and not against n, but the first.
+    """Directions along which shapes may be apart, in the second's frame; all but the first are flipped to agree with n.
 
-    They are n, and the axes of both; of two boxes those across an edge of each as well, which then are all there are.
+    They are n and the axes of both shapes; for two boxes also the cross products of their edges, which completes the
+    set of possible separating axes.
     """
     directions = [R[:, i] for i in range(3)] + [np.eye(3)[i] for i in range(3)]
     if boxes:
@@ -64,25 +65,22 @@ def starts(boxes: bool, R: Array, n: Array) -> list[Array]:
 
 
 def sides_to_try(one: Geometry, other: Geometry) -> list[int]:
-    """Which of two shapes is a hull whose faces are tried as well: one whose counterpart is no hull."""
-    return [side for side, (own, opposite) in enumerate(((one, other), (other, one))) if _only(own, opposite)]
-
-
-def _only(own: Geometry, opposite: Geometry) -> bool:
-    return isinstance(own, Hull) and not isinstance(opposite, Hull)
+    """The sides, 0 or 1, whose face normals are also tried as directions: hulls whose counterpart is not a hull."""
+    hulls = isinstance(one, Hull), isinstance(other, Hull)
+    return [side for side in (0, 1) if hulls[side] and not hulls[1 - side]]
 
 
 def face_direction(R: Array, side: int, normal: Array) -> Array:
-    """The direction from the second shape to the first that a face of one of them stands for."""
+    """The direction from the second shape to the first that corresponds to the normal of a face on one side."""
     return normal if side else -(R @ normal)
 
 
 def search(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Any:
-    """Where two cores are nearest, or deepest, on floats: an object with the fields of `ascent.FIELDS`.
+    """The nearest, or deepest, place of two cores, on floats: an object with the fields of `ascent.FIELDS`.
 
     Args:
-        one, other: their forms.
-        X_one, X_other: transforms from the world to their centres.
+        one, other: the forms of the shapes.
+        X_one, X_other: the transforms from the world to their centres.
     """
     pair, scales = SimpleNamespace(), Scales(one, other)
     ascent.begin(pair, *relative_pose(X_one, X_other))
@@ -91,7 +89,7 @@ def search(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform)
         directions += [face_direction(pair.R, side, normal) for normal in faces_of((one, other)[side])[0]]
     reach = [_furthest(one, -(pair.R.T @ d)) @ -(pair.R.T @ d) + _furthest(other, d) @ d for d in directions]
     ascent.aim(pair, directions, reach)
-    for _ in range(ascent.MOST):
+    for _ in range(ascent.MOST_STEPS):
         tips = _furthest(one, -(pair.R.T @ pair.n)), _furthest(other, pair.n)
         ascent.improve(pair, *tips, scales.larger, scales.clearance)
         if not pair.searching:
@@ -107,7 +105,7 @@ def _furthest(geometry: Geometry, d: np.ndarray) -> np.ndarray:
 
 
 def corners(one: Geometry, other: Geometry, pair: Any, scales: Scales) -> list[tuple[Any, Any, Array]]:
-    """Corners of what the patches next to the nearest place share, on floats; see `shared_corners`."""
+    """Corners of the overlap of the sides facing each other at the nearest place, on floats; see `shared_corners`."""
     if count(one, other) == 1:
         return []
     first, second = _patch(one, -(pair.R.T @ pair.normal)), _patch(other, pair.normal)
@@ -117,7 +115,7 @@ def corners(one: Geometry, other: Geometry, pair: Any, scales: Scales) -> list[t
 
 
 def _patch(geometry: Geometry, d: Array) -> Patch | None:
-    """The patch of a shape that looks along d most, about its centre; None if it has none."""
+    """The patch of a shape that faces d most, about the shape's centre; None if it has none."""
     if not isinstance(geometry, Hull):
         return facing(geometry, d)
     normals, polygons = faces_of(geometry)
@@ -132,16 +130,17 @@ def _patch(geometry: Geometry, d: Array) -> Patch | None:
 def manifold(
     margins: tuple[Any, Any], X_other: Transform, pair: Any, scales: Any, corners: Sequence[tuple[Any, Any, Array]]
 ) -> list[Found]:
-    """The contacts that a search leads to: the nearest place, then corners of what patches share.
+    """The contacts that follow from a search: the nearest place, then corners of the overlap of the facing sides.
 
-    A candidate that is another one again, or that has no place, is out of reach.
+    A candidate that coincides with another, or does not exist, is moved out of reach.
 
     Args:
-        margins: of both shapes, beyond their cores, m.
-        X_other: the transform from the world to the second one's centre.
+        margins: the margins of both shapes beyond their cores, m.
+        X_other: the transform from the world to the second shape's centre.
         pair: the result of the search.
         scales: see `Scales`.
-        corners: whether there is one, its gap, and its point about the second one's centre; none if a shape is round.
+        corners: for each corner whether it exists, its gap, and its point about the second shape's centre; none if a
+            shape is round.
     """
     n, point, far = pair.normal, pair.nearest[3:] - 0.5 * pair.nearest[:3], pair.gap + scales.apart
     places = [(pair.gap, point)]

@@ -1,8 +1,8 @@
-"""Convex shapes as the search for contacts sees them: cores, with a margin around them, about a centre.
+"""Convex shapes as the search for contacts sees them: cores with a margin, about a centre.
 
-A ball is a point with a margin, a capsule a segment with one; all others are cores without margin. What is asked of a
-core is its point furthest along a direction. Most have a closed form. Hulls are looked through, some vertices at a
-time, so that a kernel is as long for a hull of a thousand vertices as for one of eight.
+A ball is a point with a margin, and a capsule a segment with one; all others are cores without a margin. The search
+only asks for the point of a core furthest along a direction. For most shapes it has a closed form. The vertices of
+hulls are scanned a few at a time, so that a kernel is as short for a hull of a thousand vertices as for one of eight.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hu
 
 Array = Any  # an ndarray of floats, or of nodes
 
-CHUNK = 8  # vertices of a hull that are looked at at once
+CHUNK = 8  # vertices of a hull that are scanned at a time
 _TINY = 1e-30  # added to squares of lengths that may be zero
 
 
 def margin(geometry: Any) -> Any:
-    """How far a shape reaches beyond its core, m."""
+    """How far a shape extends beyond its core, m."""
     return geometry.radius if isinstance(geometry, Sphere | Capsule) else 0.0
 
 
 def centre(geometry: Geometry) -> np.ndarray:
-    """A point inside a shape, in its frame: of a hull the middle of its vertices, of all others the origin."""
+    """A point inside a shape, in its frame: the mean of a hull's vertices, or the origin."""
     return geometry.vertices.mean(axis=0) if isinstance(geometry, Hull) else np.zeros(3)
 
 
 def radius(geometry: Geometry) -> float:
-    """The radius of a ball around the centre that the shape is in, m; zero for a point."""
+    """The radius of the ball around a shape about its centre, m; zero for a point."""
     match geometry:
         case Hull():
             return float(np.linalg.norm(geometry.vertices - centre(geometry), axis=1).max())
@@ -48,7 +48,7 @@ def radius(geometry: Geometry) -> float:
 
 
 def furthest(geometry: Any, d: Array) -> Array:
-    """The point of a core furthest along a direction d, 3, not zero, both about its centre; no hull's."""
+    """The point of a core furthest along a direction d, 3, not zero, both about its centre; not for hulls."""
     match geometry:
         case Box():
             return np.copysign(0.5 * geometry.size, d)
@@ -64,20 +64,20 @@ def furthest(geometry: Any, d: Array) -> Array:
 
 
 def extent(geometry: Any, d: Array) -> Any:
-    """How far a core reaches along a direction; no hull's."""
+    """How far a core extends along a direction; not for hulls."""
     return furthest(geometry, d) @ d
 
 
 @lru_cache(maxsize=1024)
 def chunks(hull: Hull) -> np.ndarray:
-    """k × CHUNK × 3: the vertices of a hull about its centre, some at a time; the last ones repeat."""
+    """k × CHUNK × 3: the vertices of a hull about its centre, in chunks; the last vertex fills up the last chunk."""
     vertices = hull.vertices - centre(hull)
     missing = -len(vertices) % CHUNK
     return np.concatenate([vertices, np.repeat(vertices[-1:], missing, axis=0)]).reshape(-1, CHUNK, 3)
 
 
 def further_of(reach: Any, tip: Array, d: Array, vertices: Array) -> tuple[Any, Array]:
-    """The furthest along d of a point and some vertices: how far, and which. Of equals the first."""
+    """The furthest along d of a point and some vertices: its distance, and the point itself. Of equals, the first."""
     for vertex in vertices:
         along = vertex @ d
         better = along > reach

@@ -1,4 +1,4 @@
-"""Kernels of the search for contacts: of one shape of a pair, of a row of a hull's tables, or of a pair without forms.
+"""Kernels of the search for contacts: for one shape of a pair, a row of a hull's tables, or a pair as a whole.
 
 `pair` has the fields of `ascent.FIELDS`, and for each of the two sides those of `program.Search`.
 """
@@ -30,6 +30,7 @@ _FAR = 1e30  # further than any point along any direction, and more than any cos
 
 
 def padded(points: Array, many: int) -> Array:
+    """Points filled up to a number of them, by repeating the last one."""
     return np.stack([points[min(i, len(points) - 1)] for i in range(many)])
 
 
@@ -40,23 +41,26 @@ def normals_and_corners(hull: Hull) -> np.ndarray:
 
 
 def seen(pair: View, side: int, d: Array) -> Array:
-    """A direction from the second shape to the first, as each of them sees it: towards the other one."""
+    """A direction from the second shape to the first, as a side sees it: towards the other, in its own frame."""
     return d if side else -(pair.R.T @ d)
 
 
 # Kernels of one shape.
 
 
-def extents(pair: View, own: Geometry, side: int, many: int) -> None:
+def extents(pair: View, shape: Geometry, side: int, many: int) -> None:
+    """The extents of a shape along the directions to start from."""
     directions, rest = getattr(pair, f"starts{side}")[:many], getattr(pair, f"extents{side}")[many:]
-    setattr(pair, f"extents{side}", np.concatenate([np.stack([cores.extent(own, d) for d in directions]), rest]))
+    setattr(pair, f"extents{side}", np.concatenate([np.stack([cores.extent(shape, d) for d in directions]), rest]))
 
 
-def tip(pair: View, own: Geometry, side: int) -> None:
-    setattr(pair, f"tip{side}", cores.furthest(own, getattr(pair, f"toward{side}")))
+def tip(pair: View, shape: Geometry, side: int) -> None:
+    """The point of a shape furthest towards the other one."""
+    setattr(pair, f"tip{side}", cores.furthest(shape, getattr(pair, f"toward{side}")))
 
 
 def extents_of_hull(pair: View, side: int, many: int) -> None:
+    """The extents of a hull along the directions to start from, updated with some of its vertices."""
     extents, directions = getattr(pair, f"extents{side}"), getattr(pair, f"starts{side}")[:many]
     reaches = [
         cores.further_of(reach, np.zeros(3), d, pair.table)[0]
@@ -66,6 +70,7 @@ def extents_of_hull(pair: View, side: int, many: int) -> None:
 
 
 def tip_of_hull(pair: View, side: int) -> None:
+    """The point of a hull furthest towards the other shape, updated with some of its vertices."""
     reach, tip, toward = (getattr(pair, f"{name}{side}") for name in ("reach", "tip", "toward"))
     reach, tip = cores.further_of(reach, tip, toward, pair.table)
     setattr(pair, f"reach{side}", reach)
@@ -73,6 +78,8 @@ def tip_of_hull(pair: View, side: int) -> None:
 
 
 def facing_none(side: int) -> Callable[[View], None]:
+    """The kernel that prepares a side for the search for its hull's facing face."""
+
     def facing_none(pair: View) -> None:
         setattr(pair, f"facing{side}", np.array(-_FAR))
         setattr(pair, f"face{side}", np.zeros(np.shape(getattr(pair, f"face{side}"))))
@@ -83,6 +90,7 @@ def facing_none(side: int) -> Callable[[View], None]:
 
 
 def face_of_hull(pair: View, side: int) -> None:
+    """The face of a hull that faces the other shape most, updated with one of its faces."""
     patch = Patch(getattr(pair, f"face{side}"), getattr(pair, f"outward{side}"))
     points = padded(pair.table[1:], len(patch.points))
     toward, best = getattr(pair, f"toward{side}"), getattr(pair, f"facing{side}")
@@ -96,12 +104,13 @@ def face_of_hull(pair: View, side: int) -> None:
 
 
 def patches(pair: View) -> tuple[Patch, Patch]:
-    """What faces each other, in the frame of the second shape."""
+    """The two patches that face each other, in the frame of the second shape."""
     one = Patch(pair.face0, pair.outward0).seen_from(pair.R, pair.p)
     return one, Patch(pair.face1, pair.outward1)
 
 
 def overlay(pair: View) -> None:
+    """Projects the two facing patches along the normal."""
     shadow = Shadow.of(*patches(pair), pair.normal, pair.R)
     pair.axes, pair.sign = shadow.axes, np.array(shadow.sign)
     pair.flat0, pair.flat1 = shadow.one, shadow.other
@@ -109,7 +118,7 @@ def overlay(pair: View) -> None:
 
 
 def cut_side(pair: View) -> None:
-    """A side of one patch, cut by the other."""
+    """Clips a side of one patch by the other, and keeps the outermost ends."""
     exists, places = cut(pair.start, pair.end, pair.window, NEAR * pair.smaller)
     furthest = [furthest_of(pair.most[k], pair.corner[k], k, pair.sign, exists, places) for k in range(4)]
     pair.most = np.stack([most for most, _ in furthest])
@@ -117,7 +126,7 @@ def cut_side(pair: View) -> None:
 
 
 def point(pair: View) -> None:
-    """The direction in which both shapes are to look next."""
+    """Sets the direction along which both shapes look for their furthest points next."""
     for side in (0, 1):
         setattr(pair, f"toward{side}", np.stack(list(seen(pair, side, pair.n))))
         setattr(pair, f"reach{side}", np.array(-_FAR))
@@ -125,6 +134,7 @@ def point(pair: View) -> None:
 
 
 def improve(pair: View) -> None:
+    """One step of the search of a pair that is not finished."""
     ascent.improve(pair, pair.tip0, pair.tip1, pair.larger, pair.clearance)
     point(pair)
     pair.going = np.maximum(pair.going, pair.searching)

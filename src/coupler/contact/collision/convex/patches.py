@@ -1,8 +1,8 @@
-"""Flat sides of convex cores, and what two of them share: more places of contact than the one nearest.
+"""Flat sides of convex cores, and the overlap of two of them, which gives more contacts than the nearest place.
 
-A patch is a convex polygon of a core's surface, with an outward normal. A box has six, a hull its faces, a cylinder two
-caps (as hexagons) and, as a capsule, the line of its side that looks along a direction, as a very narrow rectangle.
-Balls and ellipsoids have none.
+A patch is a convex polygon of a core's surface, with an outward normal. A box has six patches, a hull its faces, a
+cylinder two caps (as hexagons); a cylinder and a capsule also have the line of their side that faces a direction, as a
+very narrow rectangle. Balls and ellipsoids have none.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from coupler.spatial import cross
 Array = Any  # an ndarray of floats, or of nodes
 
 _CAP = 6  # corners of a cylinder's cap
-_HULL = 8  # corners of a hull's face, at most: of more, those furthest in as many directions
-_NARROW = 1e-9  # the width of a line, in lengths of it
-_CAP_ON = 0.7  # the cosine to the axis from which on a cylinder touches with its cap
-_EDGE_ON = 0.1  # the cosine between a patch's normal and the contact's below which the patch is not looked at
-NEAR = 1e-10  # by which windows are widened, in radii of the smaller shape
-_AXES = np.array([[0.83, 0.52, 0.21], [-0.31, 0.71, 0.63]])  # askew, so that no side of a box is across them
+_HULL = 8  # corners of a hull's face, at most: of more, the outermost in as many directions are kept
+_NARROW = 1e-9  # the width of a line relative to its length
+_CAP_ON = 0.7  # the cosine to the axis above which a cylinder touches with its cap
+_EDGE_ON = 0.1  # the cosine between a patch's normal and the contact's below which the patch is ignored
+NEAR = 1e-10  # by how much windows are widened, in radii of the smaller shape
+_AXES = np.array([[0.83, 0.52, 0.21], [-0.31, 0.71, 0.63]])  # askew, so that no side of a box is perpendicular to them
 _FAR = 1e30
 _X = np.array([1.0, 0.0, 0.0])
 
@@ -46,23 +46,24 @@ class Patch:
     normal: Array
 
     def seen_from(self, R: Array, p: Array) -> Patch:
-        """The same in another frame, in which it is turned by R and moved by p."""
+        """The same patch in another frame, in which it is rotated by R and moved by p."""
         return Patch(np.stack([p + R @ point for point in self.points]), R @ self.normal)
 
 
 def has_patches(geometry: Geometry) -> bool:
+    """Whether a shape has flat sides."""
     return isinstance(geometry, Box | Cylinder | Capsule | Hull)
 
 
 def sides(geometry: Geometry) -> int:
-    """How many corners its patches have."""
+    """The number of corners of a shape's patches."""
     return (
         faces_of(geometry)[1].shape[1] if isinstance(geometry, Hull) else _CAP if isinstance(geometry, Cylinder) else 4
     )
 
 
 def facing(geometry: Any, d: Array) -> Patch:
-    """The patch that looks along a unit vector d most, about the centre; no hull's."""
+    """The patch that faces a unit vector d most, about the centre; not for hulls."""
     match geometry:
         case Box():
             return _of_box(0.5 * geometry.size, d)
@@ -100,7 +101,7 @@ def _cap(cylinder: Any, d: Array) -> Patch:
 
 
 def _line(half: Any, out: Any, d: Array) -> Patch:
-    """A line along z that is so far out from the axis, in the direction of d."""
+    """A line along z at a distance `out` from the axis, in the direction of d."""
     _, normal = unit(np.stack([d[0], d[1], 0.0 * d[2]]), _X)
     along = np.stack([0.0 * normal[0], 0.0 * normal[0], half + 0.0 * normal[0]])
     across = _NARROW * half * np.stack([-normal[1], normal[0], 0.0 * normal[2]])
@@ -111,7 +112,7 @@ def _line(half: Any, out: Any, d: Array) -> Patch:
 
 @lru_cache(maxsize=1024)
 def faces_of(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
-    """f × 3 normals, and f × k × 3 corners about the centre, the last ones again; none, if it is too flat to tell."""
+    """f × 3 normals, and f × k × 3 corners about the centre, padded with the last one; none if the hull is too flat."""
     faces = Faces.of(hull.vertices - centre(hull))
     polygons = [_with_at_most(_HULL, polygon, n) for polygon, n in zip(faces.polygons, faces.normals, strict=True)]
     most = max((len(polygon) for polygon in polygons), default=3)
@@ -129,7 +130,7 @@ def _with_at_most(most: int, polygon: np.ndarray, normal: np.ndarray) -> np.ndar
 
 
 def more_facing(best: Any, patch: Patch, d: Array, normal: Array, points: Array) -> tuple[Any, Patch]:
-    """The one of a patch and a face that looks along d more, and by how much. Of equals the first."""
+    """The one of a patch and a face that faces d more, and the cosine. Of equals, the patch."""
     along = normal @ d
     better = along > best
     chosen = Patch(np.where(better, points, patch.points), np.where(better, normal, patch.normal))
@@ -141,9 +142,9 @@ class Shadow:
     """Two patches as seen along a contact's normal n, from the second shape to the first.
 
     Attributes:
-        axes: 2 × 3, unit vectors across n. They turn with the two shapes.
-        sign: of the second of them, with which it does not mind which shape is the first.
-        one, other: k × 2, the corners of both along these axes, anticlockwise.
+        axes: 2 × 3, unit vectors perpendicular to n, which turn with the two shapes.
+        sign: the sign of the second axis that makes it independent of which shape is first.
+        one, other: k × 2, the corners of both patches along these axes, anticlockwise.
     """
 
     axes: Array
@@ -153,7 +154,7 @@ class Shadow:
 
     @classmethod
     def of(cls, one: Patch, other: Patch, n: Array, R: Array) -> Shadow:
-        """Of patches in the frame of the second shape, into which R turns directions from that of the first."""
+        """The shadow of patches in the second shape's frame, to which R rotates directions from the first's."""
         first, second = (axis + R @ axis for axis in _AXES)
         _, x = unit(np.stack(list(first - (first @ n) * n)), tangents(n)[0])
         y = np.stack(list(cross(n, x)))
@@ -166,12 +167,12 @@ NOTHING = -_FAR, np.zeros(2)  # how far a corner is along a direction, and the c
 
 
 def cut(start: Array, end: Array, window: Array, near: Any) -> tuple[Any, list[Array]]:
-    """The ends of what a convex window leaves of a line, and whether it leaves anything.
+    """Whether a convex window leaves anything of a line, and the ends of what it leaves.
 
     Args:
-        start, end: 2 each, of the line.
-        window: k × 2, corners, anticlockwise.
-        near: by how much it is widened, so that sides that coincide stay, m.
+        start, end: 2 each, the ends of the line.
+        window: k × 2, its corners, anticlockwise.
+        near: by how much the window is widened, so that coinciding sides are kept, m.
     """
     low, high = 0.0, 1.0
     for i in range(len(window)):
@@ -187,7 +188,7 @@ def cut(start: Array, end: Array, window: Array, near: Any) -> tuple[Any, list[A
 
 
 def furthest_of(most: Any, corner: Array, direction: int, sign: Any, exists: Any, places: list[Array]) -> Any:
-    """The furthest of a corner and other places in one of four directions across the normal: how far, and which."""
+    """The outermost of a corner and other places in one of four directions: its distance, and the place."""
     for place in places:
         along = place[0] if direction % 2 == 0 else sign * place[1]
         along = along if direction < 2 else -along
@@ -197,28 +198,28 @@ def furthest_of(most: Any, corner: Array, direction: int, sign: Any, exists: Any
 
 
 def raised(one: Patch, other: Patch, n: Array, axes: Array, most: Any, corner: Array) -> tuple[Any, Any, Array]:
-    """A corner of what patches share: whether there is one, its gap, and the point halfway between the patches."""
-    place, found = corner[0] * axes[0] + corner[1] * axes[1], most > -_FAR
+    """A corner of the overlap of two patches: whether it exists, its gap, and the point halfway between the patches."""
+    place, exists = corner[0] * axes[0] + corner[1] * axes[1], most > -_FAR
     heights = []
     for patch, sign in ((one, -1.0), (other, 1.0)):
         along = patch.normal @ n
         seen = sign * along > _EDGE_ON
-        found = found & seen
+        exists = exists & seen
         heights.append((patch.normal @ (patch.points[0] - place)) / np.where(seen, along, 1.0))
     above, below = heights
-    return found, above - below, place + 0.5 * (above + below) * n
+    return exists, above - below, place + 0.5 * (above + below) * n
 
 
 def shared_corners(one: Patch, other: Patch, n: Array, R: Array, radius: Any) -> list[tuple[Any, Any, Array]]:
-    """Corners of what two patches share, as seen along a contact's normal: those furthest in four directions.
+    """The corners of the overlap of two patches, seen along a contact's normal, outermost in four directions.
 
     The directions turn with the two shapes, so that the order of the corners lasts.
 
     Args:
-        one, other: patches of two shapes in the frame of the second, the first one against n and the second along it.
+        one, other: patches of two shapes in the frame of the second; the first faces against n, the second along it.
         n: 3, the unit normal, from the second shape to the first.
-        R: 3 × 3, turns directions from the first shape's frame to the second's.
-        radius: of the smaller of the two shapes, m.
+        R: 3 × 3, rotates directions from the first shape's frame to the second's.
+        radius: the radius of the smaller of the two shapes, m.
     """
     shadow = Shadow.of(one, other, n, R)
     most, corner = (4 * [value] for value in NOTHING)

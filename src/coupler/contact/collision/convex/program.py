@@ -1,8 +1,8 @@
 """The search for contacts of convex shapes as steps of a program: what contacts.py does on floats, for lanes.
 
-A kernel looks at one shape of a pair, or at no form at all, so that kinds of shapes add to each other and do not
-multiply. Hulls are looked through row by row: some vertices at a time for the point furthest along a direction, and
-face by face for the one that looks along it most.
+A kernel handles one shape of a pair, or none at all, so that the numbers of kinds of shapes add up instead of
+multiplying. Hulls are scanned row by row: a few vertices at a time for the point furthest along a direction, and face
+by face for the one that faces it most.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import End
 from coupler.contact.collision.convex import ascent, cores, kernels
 from coupler.contact.collision.convex.contacts import (
     Scales,
@@ -34,7 +33,8 @@ from coupler.contact.collision.convex.patches import (
     sides,
 )
 from coupler.contact.collision.geometry import contact_of
-from coupler.contact.collision.tables import form, numbers, with_numbers
+from coupler.contact.collision.pair_groups import ShapeOnLink
+from coupler.contact.collision.tables import form, numbers, put_contact, rows_of, window_rows, with_numbers
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
 from coupler.grouping import grouped
 from coupler.model.shapes import Box, Geometry, Hull
@@ -45,18 +45,18 @@ Rows = Sequence[int]
 Forms = tuple[Geometry, Geometry]
 Placed = Callable[[View, Rows], tuple[Transform, Transform]]
 
-_FAR = 1e30  # further than any point along any direction, and more than any cosine
-_STARTS = {True: 16, False: 7}  # directions that are tried first: of two boxes, and of any other two
+_FAR = 1e30  # further than any point along any direction, and above any cosine
+_STARTS = {True: 16, False: 7}  # the number of directions that are tried first, for two boxes and for any other two
 
 
 class Search:
     """Pairs of convex shapes in a program, and the search for their contacts."""
 
-    def __init__(self, builder: Builder, ends: Sequence[tuple[End, End]], flags: Slot) -> None:
-        """Args: a program, the shapes of each pair, and of each pair a flag, listed, whether it is searched."""
+    def __init__(self, builder: Builder, ends: Sequence[tuple[ShapeOnLink, ShapeOnLink]], flags: Slot) -> None:
+        """Makes the buffers for pairs of shapes, `ends`, each with a listed flag whether it is searched."""
         self._builder, self._ends, self._among = builder, ends, flags
         self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
-        self._most = most = max(_corners(own) for both in self._forms for own in both)
+        self._most = most = max(_corners(shape) for both in self._forms for shape in both)
         first = max(_STARTS[_boxes(both)] for both in self._forms)
         layout = dict(ascent.FIELDS) | {"E": (3, 3), "r": 3}
         layout |= {"axes": (2, 3), "sign": (), "most": 4, "corner": (4, 2)}
@@ -69,7 +69,7 @@ class Search:
         self._going = builder.scratch("searches_going", 1)
 
     def of(self, rows: Rows, flags: Slot) -> Search:
-        """The search among some of these pairs, in the same memory, and with other flags."""
+        """The search among some of these pairs, in the same memory, with other flags."""
         some = copy(self)
         some._among, some._places = flags, [self._places[i] for i in rows]
         some._ends, some._forms = [self._ends[i] for i in rows], [self._forms[i] for i in rows]
@@ -80,16 +80,17 @@ class Search:
         """Writes the steps from poses to contacts.
 
         Args:
-            poses: of some pairs, in which the same shapes move, what `placed` needs.
+            poses: gives the fields that `placed` needs, for some pairs of which the same shapes move.
             placed: gives the transforms from the world to the centres of both shapes.
-            results: of some pairs with equally many contacts, where `gaps0`, `points0`, `frames0` and so on go.
+            results: gives the fields `gaps0`, `points0`, `frames0` and so on to write to, for some pairs with equally
+                many contacts.
         """
         for rows in self._alike(lambda i: (_boxes(self._forms[i]), *(bool(end.link) for end in self._ends[i]))):
             self._begin(rows, poses(rows), placed)
         self._aim()
         going = fields(going=self._going.at(0))
         self._builder.loop(kernels.go, pair=going)
-        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST, pair=going):
+        with self._builder.repeat(until=kernels.none_goes, at_most=ascent.MOST_STEPS, pair=going):
             self._builder.loop(kernels.stop, pair=going)
             self._improve()
         self._face_each_other()
@@ -100,7 +101,7 @@ class Search:
     # What is shared by all kinds of shapes.
 
     def _begin(self, rows: Rows, poses: Window, placed: Placed) -> None:
-        """Poses, and directions to try first."""
+        """Sets poses, and the directions to try first."""
         boxes = _boxes(self._forms[rows[0]])
 
         def begin(pair: View) -> None:
@@ -109,15 +110,15 @@ class Search:
             ascent.begin(pair, *relative_pose(one, other))
             directions = starts(boxes, pair.R, pair.n)
             for side in (0, 1):
-                own = [kernels.seen(pair, side, d) for d in directions]
-                own += [np.zeros(3)] * (len(pair.extents0) - len(own))
-                setattr(pair, f"starts{side}", np.stack([np.stack(list(d)) for d in own]))
-                setattr(pair, f"extents{side}", np.full(len(own), -_FAR))
+                directions_seen = [kernels.seen(pair, side, d) for d in directions]
+                directions_seen += [np.zeros(3)] * (len(pair.extents0) - len(directions_seen))
+                setattr(pair, f"starts{side}", np.stack([np.stack(list(d)) for d in directions_seen]))
+                setattr(pair, f"extents{side}", np.full(len(directions_seen), -_FAR))
 
         self._builder.loop(begin, pair=self._window(rows) | poses, among=self._flags(rows))
 
     def _aim(self) -> None:
-        """The direction to start from."""
+        """Chooses the direction to start from."""
         for rows in self._alike(lambda i: _boxes(self._forms[i])):
             many = _STARTS[_boxes(self._forms[rows[0]])]
             for side in (0, 1):
@@ -137,7 +138,7 @@ class Search:
         self._builder.loop(kernels.point, pair=self._window(self._all), among=self._among)
 
     def _improve(self) -> None:
-        """One step of each search that goes on."""
+        """One step of each search that is not finished."""
         searching = self._records[self._places].fields["searching"]
         assert isinstance(searching, Slot)
         loops = [own for side in (0, 1) for own in self._pairs_looked_at(side)] + [np.array(self._all)]
@@ -150,43 +151,41 @@ class Search:
     def _flat(self, i: int) -> bool:
         """Whether both shapes of a pair have patches."""
         both = self._forms[i]
-        return count(*both) > 1 and all(not isinstance(own, Hull) or len(faces_of(own)[0]) for own in both)
+        return count(*both) > 1 and all(not isinstance(shape, Hull) or len(faces_of(shape)[0]) for shape in both)
 
     def _overlay(self, rows: Rows) -> None:
-        """Corners of what the patches of pairs share, side by side."""
+        """Finds the corners of the overlap of the pairs' facing patches, side by side."""
         if not rows:
             return
         self._builder.loop(kernels.overlay, pair=self._window(rows), among=self._flags(rows))
         window, many = self._window(rows), self._most
-        for own, other in ((0, 1), (1, 0)):
-            side: Any = window.fields[f"flat{own}"]
+        for cut, other in ((0, 1), (1, 0)):
+            side: Any = window.fields[f"flat{cut}"]
             repeated = np.repeat(np.arange(len(rows)), many)
             first = np.tile(np.arange(many), len(rows))
             points = {
                 name: replace(side, bases=side.bases[repeated] + 2 * at, field=Field.of(2))
                 for name, at in (("start", first), ("end", (first + 1) % many))
             }
-            seen = {name: _rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
-            seen["window"] = _rows_of(window.fields[f"flat{other}"], repeated)
+            seen = {name: rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
+            seen["window"] = rows_of(window.fields[f"flat{other}"], repeated)
             self._builder.loop(
-                kernels.cut_side, pair=fields(**points, **seen), among=_rows_of(self._among, np.array(rows)[repeated])
+                kernels.cut_side, pair=fields(**points, **seen), among=rows_of(self._among, np.array(rows)[repeated])
             )
 
     def _end(self, rows: Rows, results: Window) -> None:
-        """The contacts of pairs, with corners or without."""
+        """Writes the contacts of pairs, with corners or without."""
         flat, many = self._flat(rows[0]), count(*self._forms[rows[0]])
 
         def end(pair: View) -> None:
             corners = 4 * [(pair.gap > _FAR, pair.gap, np.zeros(3))] if many > 1 else []
             if flat:
                 one, other = kernels.patches(pair)
-                own = (one, other, pair.normal, pair.axes)
-                corners = [raised(*own, pair.most[k], pair.corner[k]) for k in range(4)]
+                places = [(pair.most[k], pair.corner[k]) for k in range(4)]
+                corners = [raised(one, other, pair.normal, pair.axes, *place) for place in places]
             places = manifold((pair.margin0, pair.margin1), Transform(pair.E, pair.r), pair, pair, corners)
-            for k, contact in enumerate(contact_of(*place) for place in places):
-                setattr(pair, f"gaps{k}", np.array(contact.gap))
-                setattr(pair, f"points{k}", contact.point)
-                setattr(pair, f"frames{k}", contact.frame)
+            for k, place in enumerate(places):
+                put_contact(pair, k, contact_of(*place))
 
         lengths = {f"margin{side}": constants([cores.margin(self._forms[i][side]) for i in rows]) for side in (0, 1)}
         self._builder.loop(end, pair=self._window(rows) | fields(**lengths) | results, among=self._flags(rows))
@@ -201,19 +200,19 @@ class Search:
         look_at_hull: Callable[[View, int], None],
         where: Slot | None = None,
     ) -> None:
-        """Writes loops over one shape of pairs, by kinds; of all pairs that are searched, or of those with a flag."""
-        for alike in self._alike(lambda i: self._key(i, side), rows):
-            sample = self._forms[alike[0]][side]
+        """Writes loops over one shape of pairs, by kinds: for all pairs that are searched, or for those with a flag."""
+        for same_kind in self._alike(lambda i: self._key(i, side), rows):
+            sample = self._forms[same_kind[0]][side]
             if isinstance(sample, Hull):
-                self._through(alike, side, cores.chunks, look_at_hull, where)
+                self._through(same_kind, side, cores.chunks, look_at_hull, where)
                 continue
 
             def looking(pair: View, sample: Geometry = sample) -> None:
                 look(pair, with_numbers(sample, pair.numbers), side)
 
-            table = fields(numbers=constants([numbers(self._forms[i][side]) for i in alike]))
-            flags = {"among": self._flags(alike), "where": _rows_of(where, alike)}
-            self._builder.loop(looking, pair=self._window(alike) | table, **flags)
+            table = fields(numbers=constants([numbers(self._forms[i][side]) for i in same_kind]))
+            flags = {"among": self._flags(same_kind), "where": rows_of(where, same_kind)}
+            self._builder.loop(looking, pair=self._window(same_kind) | table, **flags)
 
     def _pairs_looked_at(self, side: int) -> list[np.ndarray]:
         """The pairs in each loop that `_look_at` writes over all of them, row by row."""
@@ -226,7 +225,7 @@ class Search:
         return len(cores.chunks(own)) if isinstance(own, Hull) else 1
 
     def _try_faces(self, rows: Rows, side: int) -> None:
-        """Normals of hulls' faces as directions to start from."""
+        """Tries the normals of hulls' faces as directions to start from."""
         sample = self._forms[rows[0]][1 - side]
         table = fields(numbers=constants([numbers(self._forms[i][1 - side]) for i in rows]))
 
@@ -239,7 +238,7 @@ class Search:
         self._through(rows, side, lambda hull: kernels.normals_and_corners(hull)[:, :2], try_face, more=table)
 
     def _face_each_other(self) -> None:
-        """The sides that look at the other shape."""
+        """Finds the patches that face the other shape."""
         for side in (0, 1):
             for rows in self._alike(lambda i, side=side: (self._key(i, side), count(*self._forms[i]) > 1)):
                 both = self._forms[rows[0]]
@@ -271,22 +270,21 @@ class Search:
     ) -> None:
         """Writes a loop over all rows of the tables of one side's hulls."""
         tables = [table(self._forms[i][side]) for i in rows]
-        own = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
+        repeated = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
 
         def looking(pair: View) -> None:
             look(pair, side)
 
         window = self._window(rows) if more is None else self._window(rows) | more
-        window = Window({name: _rows_of(slot, own) for name, slot in window.fields.items()})
-        window |= fields(table=constants(np.concatenate(tables)))
-        pairs = np.array(rows)[own]
-        self._builder.loop(looking, pair=window, among=self._flags(pairs), where=_rows_of(where, pairs))
+        window = window_rows(window, repeated) | fields(table=constants(np.concatenate(tables)))
+        pairs = np.array(rows)[repeated]
+        self._builder.loop(looking, pair=window, among=self._flags(pairs), where=rows_of(where, pairs))
 
     # Rows.
 
     def _key(self, i: int, side: int) -> Hashable:
-        own = self._forms[i][side]
-        return (Hull, _corners(own)) if isinstance(own, Hull) else form(own)
+        shape = self._forms[i][side]
+        return (Hull, _corners(shape)) if isinstance(shape, Hull) else form(shape)
 
     @property
     def _all(self) -> range:
@@ -297,33 +295,26 @@ class Search:
 
     def _window(self, rows: Rows) -> Window:
         scales = [self._scales[i] for i in rows]
-        lengths = {length: constants([getattr(own, length) for own in scales]) for length in vars(scales[0])}
+        lengths = {length: constants([getattr(scale, length) for scale in scales]) for length in vars(scales[0])}
         return self._records[[self._places[i] for i in rows]] | fields(**lengths)
 
     def _flags(self, rows: Any) -> Slot:
-        return _rows_of(self._among, rows)
+        return rows_of(self._among, rows)
 
 
 def _boxes(both: Forms) -> bool:
-    return all(isinstance(own, Box) for own in both)
+    return all(isinstance(shape, Box) for shape in both)
 
 
-def _corners(own: Geometry) -> int:
-    return sides(own) if has_patches(own) else 3
+def _corners(shape: Geometry) -> int:
+    return sides(shape) if has_patches(shape) else 3
 
 
 def _pair_by_pair(loops: Sequence[np.ndarray]) -> np.ndarray:
-    """The order in which loops take the next rows, so that all rows of a pair come before those of the next one.
+    """The order in which loops take their next rows, so that all rows of a pair come before those of the next pair.
 
     Args:
-        loops: of each loop the pairs of its rows, in ascending order.
+        loops: for each loop, the pairs of its rows, in ascending order.
     """
     turns = np.repeat(np.arange(len(loops)), [len(pairs) for pairs in loops])
     return turns[np.argsort(np.concatenate(loops), kind="stable")]
-
-
-def _rows_of(slot: Any, rows: Any) -> Any:
-    if slot is None:
-        return None
-    rows = np.array(rows)
-    return replace(slot, bases=slot.bases[rows]) if isinstance(slot, Slot) else constants(slot.values[rows])

@@ -1,9 +1,9 @@
 """Contacts of a shape with a height field, on floats: the reference for program.py.
 
-A shape touches with its corners, each of them a contact with what is straight below it, and with what the ground has
-within a window around it: its convex edges and grid points, and its faces where the shape has curved sides. Of the
-latter eight contacts are kept, four of balls and ellipsoids (pool.py). The window is as large as the shape and a
-quarter of that further; how many grid points it has is known beforehand.
+Each corner of a shape has a contact with the ground straight below it. The ground within a window around the shape has
+further contacts with it: its convex edges and grid points, and its faces if the shape has curved sides. Of the latter,
+eight contacts are kept, or four for balls and ellipsoids (pool.py). The window is as large as the shape and a quarter
+more; the number of its grid points is known beforehand.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ __all__ = [
 Array = Any  # an ndarray of floats, or of nodes
 
 WALLS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])
-FURTHER = 1.25  # of a shape's radius: how far around it the ground is looked at
-_BOUND = 0.25  # of a shape's radius: what is further away is not looked at
-_MOST = 128  # grid points along an axis of a window
+FURTHER = 1.25  # of a shape's radius: how far around its centre the ground is searched
+_BOUND = 0.25  # of a shape's radius: ground further away from the shape is ignored
+_MOST = 128  # grid points along an axis of a window, at most
 
 
 def count(shape: Geometry) -> int:
-    """How many candidate contacts a shape has with a field: its corners, and those of the pool."""
+    """The number of candidate contacts of a shape with a field: its corners, and those of the pool."""
     return len(fixed_points(shape)) + slots_of(shape)
 
 
 def extent(shape: Geometry) -> float:
-    """How far around its centre a shape looks at the ground, m."""
+    """How far around its centre a shape searches the ground, m."""
     return FURTHER * cores.radius(shape)
 
 
 def window(shape: Geometry, field: HeightField) -> np.ndarray:
-    """k × 2: grid points that a shape looks at, counted from the first of them."""
+    """k × 2: the grid points of a shape's window, counted from the first of them."""
     many = [int(np.floor(2.0 * extent(shape) / spacing)) + 2 for spacing in field.grid[2:]]
     many = [min(wanted, int(there)) for wanted, there in zip(many, field.grid[:2], strict=True)]
     if max(many) > _MOST:
@@ -68,7 +68,7 @@ def window(shape: Geometry, field: HeightField) -> np.ndarray:
 
 
 def first_point(field: Any, p: Array, reach: Any, many: Any) -> tuple[Any, Any]:
-    """The first grid point of a window around p; all of the window is in the field, unless p is beyond its rim."""
+    """The first grid point of the window around p; the window stays within the field."""
     n, m, dx, dy = field.grid
     first = [
         np.rint((x - reach) / spacing + 0.5 * (points - 1.0) - 0.5)
@@ -78,7 +78,7 @@ def first_point(field: Any, p: Array, reach: Any, many: Any) -> tuple[Any, Any]:
 
 
 def as_solid(shape: Geometry) -> Any:
-    """The shape as `signed` wants it; None if it has no sides to tell."""
+    """The shape as `signed` takes it; None for a hull that is too flat to have faces."""
     if not isinstance(shape, Hull):
         return shape
     planes = planes_of(shape)
@@ -86,7 +86,7 @@ def as_solid(shape: Geometry) -> Any:
 
 
 def corner_contact(field: Any, R: Array, p: Array, point: Array) -> Found:
-    """A corner of a shape against the ground below it."""
+    """The contact of a corner of a shape with the ground below it."""
     place, over = features.corner_place(R, p, point)
     gap, normal = to_field(place, field, over)
     return gap, np.stack(list(place - 0.5 * gap * normal)), normal
@@ -101,8 +101,8 @@ def field_contacts(shape: Geometry, field: HeightField, X_shape: Transform, X_fi
         X_field: the transform from the world to the field.
     """
     R, p = X_field.E @ X_shape.E.T, X_field.E @ (X_shape.r - X_field.r)
-    own = [corner_contact(field, R, p, point) for point in fixed_points(shape)]
-    for gap, point, normal in [*own, *_pooled(shape, field, R, p)]:
+    corners = [corner_contact(field, R, p, point) for point in fixed_points(shape)]
+    for gap, point, normal in [*corners, *_pooled(shape, field, R, p)]:
         yield gap, X_field.r + X_field.E.T @ point, X_field.E.T @ normal
 
 
@@ -133,7 +133,7 @@ def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -
 
 
 def _around(shape: Geometry, field: HeightField, p: np.ndarray, reach: float) -> np.ndarray:
-    """k × 2: grid points of the window which own something that the ball around the shape reaches; see `near`."""
+    """k × 2: grid points of the window with a feature that the ball around the shape reaches; see `near`."""
     offsets = window(shape, field)
     points = np.array(first_point(field, p, extent(shape), offsets[-1] + 1.0)) + offsets
     n, m, dx, dy = field.grid

@@ -1,13 +1,13 @@
 """Where an edge of the ground is deepest in a convex shape, or nearest to it.
 
-The distance d(t) from the shape along the edge is convex, and its slope never falls. Where the slope changes its sign
-the edge is deepest. If the edge lies along a flat side, the slope is next to zero over a stretch, and both ends of the
-stretch are places of contact. So two crossings are sought: of the slope with −level, and with +level.
+The distance d(t) of the shape along the edge is convex, so its slope never decreases. The edge is deepest where the
+slope changes its sign. If the edge lies along a flat side, the slope is nearly zero over a stretch, and both ends of
+the stretch are places of contact. So two crossings are computed: of the slope with −level, and with +level.
 
-A crossing is found by halving, and by going to where the tangents from both sides meet: the one leaves no doubt, the
-other is exact where sides are flat. Where the slope jumps, as where the edge crosses an edge of the shape, the normal
-is that mean of both sides' normals which is across the edge, m = λ n₁ + (1−λ) n₂. The planes of both sides are d away,
-and so the shape is d/|m| away along m.
+A crossing is found by alternating bisection with steps to where the tangents from both sides meet: the former is safe,
+the latter exact where sides are flat. Where the slope jumps, as where the edge crosses an edge of the shape, the normal
+is the mean of both sides' normals that is perpendicular to the edge, m = λ n₁ + (1−λ) n₂. The planes of both sides are
+d away, so the shape is d/|m| away along m.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from coupler.model.shapes import Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_SAME = 1e-5  # of an edge's length: a face of the same slope is the same if its distance is, to rounding
-_ALIKE = 1e-12  # slopes that differ by less are the same but for rounding, and normals that nearly cancel have no mean
-_STEPS = 14  # of a search; every other one halves
+_SAME = 1e-5  # of an edge's length: faces with the same slope are the same face if their distances agree to this
+_ALIKE = 1e-12  # slopes that differ by less differ by rounding, and the mean of normals that nearly cancel is undefined
+_STEPS = 14  # of a search; every other one bisects
 
-Touch = tuple[Any, Any, Array, Array]  # whether there is one, its gap, the point of the edge, the shape's normal there
+Touch = tuple[Any, Any, Array, Array]  # whether it exists, its gap, the point of the edge, the shape's normal there
 
 
 def along_edge(shape: Any, start: Array, edge: Array, level: float) -> list[Touch]:
-    """The places at which an edge touches a shape, its ends left out: two, or one of a ball.
+    """The places where an edge touches a shape, except at its ends: two, or one for a ball.
 
     Args:
-        shape: about its centre; see `signed`.
-        start, edge: 3 each, where the edge starts, and from there to its end.
+        shape: the shape, about its centre; see `signed`.
+        start, edge: 3 each, the start of the edge, and the vector from there to its end.
         level: the tilt up to which an edge lies along a side, rad.
     """
     length = np.sqrt(edge @ edge)
@@ -66,7 +66,7 @@ def along_edge(shape: Any, start: Array, edge: Array, level: float) -> list[Touc
 
 @dataclass(frozen=True, eq=False)
 class _Place:
-    """A place of an edge: its parameter, how far the shape is from there, the slope of that, and the normal there."""
+    """A place on an edge: its parameter, the shape's distance, the slope of the distance, and the normal."""
 
     t: Any
     distance: Any
@@ -74,9 +74,9 @@ class _Place:
     outward: Array
 
     def where(self, condition: Any, other: _Place) -> _Place:
-        """This one where the condition holds, else another one."""
-        own, others = vars(self).values(), vars(other).values()
-        return _Place(*(np.where(condition, a, b) for a, b in zip(own, others, strict=True)))
+        """This place where the condition holds, otherwise the other."""
+        both = zip(vars(self).values(), vars(other).values(), strict=True)
+        return _Place(*(np.where(condition, a, b) for a, b in both))
 
 
 class _Line:
@@ -94,7 +94,7 @@ class _Line:
 
 
 class _Through(_Line):
-    """An edge beside a polyhedron: from each face its distance is linear, and the normal is not needed on the way."""
+    """An edge beside a polyhedron: the distance from each face is linear, and the normal is only needed at the end."""
 
     def __init__(self, shape: Planes, start: Array, edge: Array, length: Any) -> None:
         super().__init__(shape, start, edge, length)
@@ -109,7 +109,7 @@ class _Through(_Line):
         return _Place(t, distance, slope / self._length, np.zeros(3))
 
     def normal(self, place: _Place) -> Array:
-        """Of the face that the distance is from: the first one that has it, and its slope."""
+        """The normal of the face that determines the distance: the first with this distance and slope."""
         normal = self._shape.planes[0][:3]
         for (value, rise), plane in reversed([*zip(self._lines, self._shape.planes, strict=True)]):
             near = value + place.t * rise >= place.distance - _SAME * self._length
@@ -119,7 +119,7 @@ class _Through(_Line):
 
 
 def _between(line: _Line, low: _Place, high: _Place, level: float, length: Any) -> tuple[Any, Any]:
-    """The crossing between two places: where tangents meet, or, where sides are curved, slopes reach the level."""
+    """The crossing between two places: where tangents meet, or, with curved sides, where the slopes reach the level."""
     jump = high.slope - low.slope
     share = np.where(jump > _ALIKE, (level - low.slope) / np.where(jump > _ALIKE, jump, 1.0), 0.5)
     t, s = _meeting(low, high, level, length), low.t + np.clip(share, 0.0, 1.0) * (high.t - low.t)
@@ -137,7 +137,7 @@ def _meeting(low: _Place, high: _Place, level: float, length: Any) -> Any:
 
 
 def _across(low: _Place, one: Array, high: _Place, other: Array) -> tuple[Array, Any]:
-    """The mean of two places' normals that is across the edge, as a unit vector, and how long it was."""
+    """The mean of two places' normals that is perpendicular to the edge, as a unit vector, and its length before."""
     jump = high.slope - low.slope
     share = np.where(jump > _ALIKE, high.slope / np.where(jump > _ALIKE, jump, 1.0), 0.5)
     mean = share * one + (1.0 - share) * other

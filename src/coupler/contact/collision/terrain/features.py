@@ -1,9 +1,10 @@
 """Candidate contacts of a shape with features of the ground: faces, edges, grid points and walls.
 
-All are in the frame of the field, in which the shape's centre is at p and its axes are turned by R. Normals point from
-the ground to the shape. A normal must be in the cone of its feature: on a convex edge between the normals of its faces,
-at a grid point such that all neighbours are lower along it. So seams between cells of a slope give no contact of their
-own, and hollow edges none at all. A face is touched only where the foot of the shape's lowest point is on it.
+Everything is in the frame of the field, in which the shape's centre is at p and its axes are rotated by R. Normals
+point from the ground to the shape. A normal must lie in the cone of its feature: for a convex edge between the normals
+of its faces, at a grid point such that all neighbours are lower along it. So seams between coplanar cells have no
+contacts of their own, and concave edges have none at all. A face is touched only if the foot of the shape's lowest
+point is on it.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from coupler.model.shapes import Cylinder, Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_SEAM = 1e-9  # of a cell: by how much faces are widened, so that none of two is missed
-_INWARDS = 1e-5  # m: more than what touches is deep
-_BEYOND = 4.0  # of a gap: how far beyond a hollow edge the foot of a corner is at most; enough for bends above 0.25
-_SUNK = 1e-3  # of a cell: a corner that is deeper below the plane of a face is not in front of it
+_SEAM = 1e-9  # of a cell: by how much faces are widened, so that a place on a seam is on at least one
+_INWARDS = 1e-5  # m: deeper than a touching corner
+_BEYOND = 4.0  # times a gap: how far beyond a concave edge the foot of a corner may be; enough for bends above 0.25
+_SUNK = 1e-3  # of a cell: a corner deeper below the plane of a face is not in front of it
 _DOWN = np.array([0.0, 0.0, -1.0])
 
 
@@ -35,11 +36,11 @@ class _Triangle:
 
     Attributes:
         exists: whether it is in the field.
-        below: whether it is the one below the diagonal, as seen from above.
+        below: whether it is the one below the diagonal, seen from above.
         origin: 3, the grid point that owns the cell.
-        middle: 3.
+        middle: 3, its centroid.
         normal: 3, upwards.
-        cell: 2, its lengths along x and y, m.
+        cell: the cell's lengths along x and y, m.
     """
 
     exists: Any
@@ -50,12 +51,12 @@ class _Triangle:
     cell: tuple[Any, Any]
 
     def foot(self, place: Array) -> tuple[Any, Array]:
-        """How high a place is above its plane, m, and the point of the plane there."""
+        """The height of a place above the triangle's plane, m, and its projection onto the plane."""
         gap = self.normal @ (place - self.origin)
         return gap, place - gap * self.normal
 
     def has(self, foot: Array, slack: Any) -> Any:
-        """Whether a point of its plane is on it, or beyond its edges by so much of a cell."""
+        """Whether a point of its plane is on the triangle, or beyond its edges by at most `slack` of a cell."""
         u, v = (foot[0] - self.origin[0]) / self.cell[0], (foot[1] - self.origin[1]) / self.cell[1]
         less, more = (v, u) if self.below else (u, v)
         return (less >= -slack) & (more >= less - slack) & (more <= 1.0 + slack)
@@ -63,16 +64,16 @@ class _Triangle:
 
 @dataclass(frozen=True, eq=False)
 class _Below:
-    """What is straight below a sharp end of a shape, such as a corner.
+    """The ground straight below a sharp end of a shape, such as a corner.
 
-    The foot of such an end on a side that rises from the ground below it is beyond the hollow edge where both meet, the
-    further the further away it is, and the plane of the side is inside the ground there: so it counts. Likewise where
-    the end is in the ground by some depth, and beyond the edge of the side by as much.
+    The foot of such an end on a face that rises from the ground below it lies beyond the concave edge where both meet,
+    the further away the end is the further beyond. The plane of the face is inside the ground there, so the contact
+    counts. Likewise, if the end is in the ground by some depth, and beyond the edge of the face by as much.
 
     Attributes:
-        place: 3, of the end.
+        place: 3, the place of the end.
         up: 3, the normal of the triangle below it.
-        depth: how deep it is below the plane of that, m.
+        depth: how deep the end is below the plane of that triangle, m.
     """
 
     place: Array
@@ -81,17 +82,17 @@ class _Below:
 
     @classmethod
     def of(cls, field: Any, place: Array, over: Array) -> _Below:
-        """Of a place, or of a place next to it: see `corner_place`."""
+        """The ground below a place, looked up at a place `over` next to it: see `corner_place`."""
         height, slope_x, slope_y = slopes_at(field, over[0], over[1])
         up = _upwards(slope_x, slope_y)
         return cls(place, up, up @ (over - place) + up[2] * (height - over[2]))
 
     def hollow(self, triangle: _Triangle) -> Any:
-        """Whether a triangle rises above the plane of this one."""
+        """Whether a triangle rises above the plane of the one below the end."""
         return self.up @ (triangle.middle - self.place) + self.depth > _SEAM * triangle.cell[0]
 
     def beyond(self, triangle: _Triangle, gap: Any) -> Any:
-        """How far beyond the edges of a triangle the foot of the end may be, as a part of a cell."""
+        """How far beyond the edges of a triangle the foot of the end may be, as a fraction of a cell."""
         ahead = np.where(self.hollow(triangle), np.maximum(gap, 0.0), 0.0)
         least = np.minimum(*triangle.cell)
         return _BEYOND * ahead / least + np.clip(2.0 * self.depth / least, 0.0, _SUNK)
@@ -109,9 +110,10 @@ def _triangles(field: Any, i: Any, j: Any) -> Iterator[_Triangle]:
 
 
 def near(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, radius: Any, bound: Any) -> list[Any]:
-    """Whether what grid point (i, j) owns may be nearer to a shape than `bound`, m: all of it, and each of its edges.
+    """Whether what grid point (i, j) owns may be nearer to a shape than `bound`, m: all of it, and each edge.
 
-    The shape's ball must come near to the box around it, and the shape to the ball around that; edges likewise.
+    The shape's ball must come near to the bounding box of the cell, and the shape to the ball around that box; likewise
+    for edges.
     """
     points = [corner(field, i + a, j + b) for a, b in ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0))]
     lowest = highest = points[0][2]
@@ -137,7 +139,7 @@ def _close(shape: Any, R: Array, p: Array, middle: Array, half: Array, bound: An
 
 
 def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> list[Candidate]:
-    """The lowest points of a shape with curved sides against the two triangles that grid point (i, j) owns."""
+    """Contacts of the lowest points of a shape with curved sides with the two triangles that grid point (i, j) owns."""
     contacts = []
     for triangle in _triangles(field, i, j):
         n = triangle.normal
@@ -153,8 +155,8 @@ def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) ->
 def corner_place(R: Array, p: Array, point: Array) -> tuple[Array, Array]:
     """Where a corner of a shape is, and a place next to it inside the shape.
 
-    What is straight below the latter is what the corner is above: so a corner that has touched a side, and is in there
-    by as little as touching means, is still above the ground that it came from.
+    The ground below the corner is looked up below the latter: so a corner that has touched a rising face, and is in it
+    by a touching depth, is still above the ground that it came from.
     """
     inwards = np.stack(list(R @ (point / -np.sqrt(point @ point))))
     place = np.stack(list(p + R @ point))
@@ -162,9 +164,9 @@ def corner_place(R: Array, p: Array, point: Array) -> tuple[Array, Array]:
 
 
 def corner_contacts(field: Any, R: Array, p: Array, point: Array, i: Any, j: Any) -> list[Candidate]:
-    """A corner of a shape against the two triangles that grid point (i, j) owns, if it is not straight above them.
+    """Contacts of a corner with the two triangles that grid point (i, j) owns, unless it is straight above them.
 
-    These are sides that it may run into.
+    These are rising faces that it may run into.
     """
     _, _, dx, _ = field.grid
     place, over = corner_place(R, p, point)
@@ -172,11 +174,11 @@ def corner_contacts(field: Any, R: Array, p: Array, point: Array, i: Any, j: Any
     ground, contacts = _Below.of(field, place, over), []
     for triangle in _triangles(field, i, j):
         n, same = triangle.normal, below if triangle.below else np.logical_not(below)
-        own = (column == i) & (row == j) & same
+        straight_above = (column == i) & (row == j) & same
         gap, foot = triangle.foot(place)
         ahead = (gap > -_SUNK * dx) & (ground.hollow(triangle) | (gap > _SEAM * dx))
         on = triangle.has(foot, _SEAM + ground.beyond(triangle, gap))
-        exists = triangle.exists & on & np.logical_not(own) & ahead
+        exists = triangle.exists & on & np.logical_not(straight_above) & ahead
         contacts.append((exists, gap, np.stack(list(place - 0.5 * gap * n)), n))
     return contacts
 
@@ -184,7 +186,7 @@ def corner_contacts(field: Any, R: Array, p: Array, point: Array, i: Any, j: Any
 def edge_contacts(
     field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any, edge: Sequence[Sequence[Any]]
 ) -> list[Candidate]:
-    """A shape against a convex edge that grid point (i, j) owns; see `EDGES`."""
+    """Contacts of a shape with a convex edge that grid point (i, j) owns; see `EDGES`."""
     level, tolerance = level_for(shape)
     start, end = corner(field, i, j), corner(field, i + edge[0][0], j + edge[0][1])
     exists = within(field, i, j) & within(field, i + edge[0][0], j + edge[0][1])
@@ -200,7 +202,7 @@ def edge_contacts(
 
 
 def grid_contact(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> Candidate:
-    """A shape against grid point (i, j), at which some edge is convex."""
+    """The contact of a shape with grid point (i, j), at which some edge is convex."""
     _, tolerance = level_for(shape)
     grid_point = corner(field, i, j)
     gap, outward = signed(shape, R.T @ (grid_point - p))
@@ -213,7 +215,7 @@ def grid_contact(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> 
 
 
 def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) -> list[Candidate]:
-    """The points of a shape with curved sides that are furthest against a wall's normal, ±x or ±y, on that wall."""
+    """Contacts of a shape with curved sides with the wall of this outward normal, ±x or ±y, at its outermost points."""
     n, m, dx, dy = field.grid
     half = np.stack([0.5 * (n - 1.0) * dx, 0.5 * (m - 1.0) * dy])
     contacts = []
@@ -229,7 +231,7 @@ def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) ->
 
 
 def sunk_contact(field: Any, shape: Any, R: Array, p: Array) -> Candidate:
-    """The way out of a shape with curved sides whose centre is below the surface: through that, or the nearest wall."""
+    """The way out for a shape with curved sides whose centre is below the surface: through it, or the nearest wall."""
     distance, out = to_field(p, field)
     reach = R @ lowest_points(shape, np.stack(list(R.T @ out)))[0]
     gap = distance + out @ reach
@@ -237,9 +239,9 @@ def sunk_contact(field: Any, shape: Any, R: Array, p: Array) -> Candidate:
 
 
 def far_contact(field: Any, shape: Any, R: Array, p: Array, bound: Any) -> Found:
-    """What is told of a shape with curved sides that nothing is near to: where its centre would come down.
+    """The contact of a shape with curved sides that nothing is near to: where its centre would come down.
 
-    Its gap is not less than `bound`, m, within which nothing is.
+    Its gap is at least `bound`, m, within which there is nothing.
     """
     _, gap, point, normal = sunk_contact(field, shape, R, p)
     return np.maximum(gap, bound), point, normal
@@ -251,7 +253,7 @@ def _upwards(slope_x: Any, slope_y: Any) -> Array:
 
 
 def _into(field: Any, start: Array, i: Any, j: Any, along: Array) -> Array:
-    """The unit vector into the face beside an edge, across it, given the face's third corner; into a wall: down."""
+    """The unit vector across an edge into the face beside it, given the face's third corner; down for a wall."""
     away = np.where(within(field, i, j), corner(field, i, j) - start, _DOWN)
     away = away - (away @ along) * along
     return away / np.sqrt(away @ away)

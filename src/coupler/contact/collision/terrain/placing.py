@@ -1,4 +1,4 @@
-"""Where shapes are that links carry, and how fast they come together at most: for searches in a program."""
+"""The poses of shapes on links, and how fast they approach each other at most, for searches in a program."""
 
 from __future__ import annotations
 
@@ -7,38 +7,35 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.collision.broad_phase import End
-from coupler.contact.collision.tables import SIDES, pose
+from coupler.contact.collision.pair_groups import ShapeOnLink
+from coupler.contact.collision.tables import SIDES, pose, shape_pose
 from coupler.graph import View, Window, constants, fields
 from coupler.model.height_fields import HeightField
 from coupler.spatial import Transform, cross
 
 
-def places(ends: Sequence[tuple[End, End]]) -> Window:
-    """Where the shapes of pairs are on their links."""
-    own: dict[str, Any] = {}
+def places(ends: Sequence[tuple[ShapeOnLink, ShapeOnLink]]) -> Window:
+    """The places of the pairs' shapes on their links."""
+    slots: dict[str, Any] = {}
     for side, name in enumerate(SIDES):
-        own[f"{name}_at_E"] = constants([both[side].at.E + 0.0 for both in ends])
-        own[f"{name}_at_r"] = constants([both[side].at.r + 0.0 for both in ends])
-    return fields(**own)
+        slots[f"{name}_at_E"] = constants([both[side].at.E + 0.0 for both in ends])
+        slots[f"{name}_at_r"] = constants([both[side].at.r + 0.0 for both in ends])
+    return fields(**slots)
 
 
-def poses(view: View, ends: tuple[End, End]) -> tuple[Transform, Transform]:
-    """The transforms from the world to both shapes; see `on_links`, of which this needs no velocities."""
-    one, other = (
-        Transform(getattr(view, f"{name}_at_E"), getattr(view, f"{name}_at_r")) @ pose(view, name, bool(end.link))
-        for name, end in zip(SIDES, ends, strict=True)
-    )
+def poses(view: View, ends: tuple[ShapeOnLink, ShapeOnLink]) -> tuple[Transform, Transform]:
+    """The transforms from the world to both shapes; see `on_links`, which also needs velocities."""
+    one, other = (shape_pose(view, name, bool(end.link)) for name, end in zip(SIDES, ends, strict=True))
     return one, other
 
 
-def on_links(view: View, ends: tuple[End, End]) -> tuple[Transform, Transform, Any]:
-    """The transforms from the world to both shapes, and how fast they come together at most, m/s.
+def on_links(view: View, ends: tuple[ShapeOnLink, ShapeOnLink]) -> tuple[Transform, Transform, Any]:
+    """The transforms from the world to both shapes, and the largest speed at which they approach each other, m/s.
 
     Args:
-        view: has what `places` gives, and of links that move, by `one_E` and so on, poses `E` and `r` and velocities
+        view: has the fields of `places`, and for moving links, as `one_E` and so on, poses `E` and `r` and velocities
             `u` without impulses and `start` before the step.
-        ends: the shapes of one of these pairs; velocities count where the one is that is no field.
+        ends: the shapes of one of these pairs; velocities are taken at the one that is not a field.
     """
     moving, shape = [bool(end.link) for end in ends], int(isinstance(ends[0].form, HeightField))
     links, X = [pose(view, name, moves) for name, moves in zip(SIDES, moving, strict=True)], poses(view, ends)
@@ -47,8 +44,8 @@ def on_links(view: View, ends: tuple[End, End]) -> tuple[Transform, Transform, A
         shift, turn = np.zeros(3), 0.0
         for name, link, moves, sign in zip(SIDES, links, moving, (1.0, -1.0), strict=True):
             if moves:
-                own = getattr(view, f"{name}_{velocity}")
-                shift = shift + sign * (link.E.T @ (own[3:] + cross(own[:3], link.E @ (X[shape].r - link.r))))
-                turn = turn + np.sqrt(own[:3] @ own[:3]) * view.radius
+                omega, linear = np.split(getattr(view, f"{name}_{velocity}"), 2)
+                shift = shift + sign * (link.E.T @ (linear + cross(omega, link.E @ (X[shape].r - link.r))))
+                turn = turn + np.sqrt(omega @ omega) * view.radius
         fastest = np.maximum(fastest, np.sqrt(shift @ shift) + turn)
     return X[0], X[1], fastest

@@ -1,9 +1,9 @@
-"""The few contacts with the ground that are kept: in each sector around a shape the two that are nearest.
+"""The few contacts with the ground that are kept: the two nearest in each sector around a shape.
 
-Sectors are quarters around +x, −x, +y and −y of the field, as seen from the shape's centre; of balls and ellipsoids,
-which at most three sides of a pit hold, they are halves along ±x. Of contacts that are equally near, as all along a
-ridge under a flat side, the outermost count. Two contacts of a sector are apart, or have different normals, as in a
-hollow, and are in an order that lasts, so that the impulses of the step before are found again.
+Sectors are quarters around +x, −x, +y and −y of the field, as seen from the shape's centre; for balls and ellipsoids,
+which at most three sides of a pit hold, they are halves along ±x. Of equally near contacts, as along a ridge under a
+flat side, the outermost count. The two contacts of a sector are apart, or have different normals, as in a hollow, and
+keep their order, so that each finds its impulse of the previous step again.
 """
 
 from __future__ import annotations
@@ -20,34 +20,34 @@ Candidate = tuple[Any, Any, Array, Array]  # whether there is one, gap, point, n
 Found = tuple[Any, Array, Array]  # gap, point, normal
 
 SLOTS = 8  # at most
-EMPTY = 10.0  # m: the gap of a slot without contact, beyond what anything travels within a step
-_OUTER = 1e-6  # what a place further out by 1 m may be further away, m
-_APART = 0.02  # in radii of the shape: how far apart the two contacts of a sector are at least
+EMPTY = 10.0  # m: the gap of a slot without a contact, further than anything moves within a step
+_OUTER = 1e-6  # a place further out by 1 m may be further away by this much, m
+_APART = 0.02  # in radii of the shape: the least distance of the two contacts of a sector
 _ALIKE = 0.99  # cosine: contacts at one place count as apart if their normals differ more, as in a hollow
-_MIDDLE = 1e-4  # likewise: nearer to the centre, as under a ball on level ground, all is in the first sector
+_MIDDLE = 1e-4  # likewise: places nearer to the centre, as under a ball on level ground, are in the first sector
 _UP = np.array([0.0, 0.0, 1.0])
-_ORDER = np.array([0.31, 0.83, 0.47])  # askew: places that scenes put beside each other are not level along it
+_ORDER = np.array([0.31, 0.83, 0.47])  # askew, so that neighbouring places of typical scenes are not level along it
 
 
 def slots_of(shape: Geometry) -> int:
-    """How many contacts of a shape are kept."""
+    """The number of contacts of a shape that are kept."""
     return SLOTS // 2 if isinstance(shape, Sphere | Ellipsoid) else SLOTS
 
 
 def emptied(pool: Any) -> None:
-    """Makes all slots of a pool empty: its fields are `gap`, `score`, `point` and `normal`."""
+    """Empties all slots of a pool, whose fields are `gap`, `score`, `point` and `normal`."""
     pool.gap, pool.score = np.full(SLOTS, EMPTY), np.full(SLOTS, EMPTY)
     pool.point, pool.normal = np.zeros((SLOTS, 3)), np.tile(_UP, (SLOTS, 1))
 
 
 def added(pool: Any, candidate: Candidate, centre: Array, radius: Any, slots: int) -> None:
-    """Puts a contact into a pool if it is among the nearest of its sector.
+    """Adds a contact to a pool if it is among the nearest of its sector.
 
     Args:
         pool: see `emptied`.
         candidate: the contact.
-        centre: 3, of the shape.
-        radius: of the ball around it, m.
+        centre: 3, the centre of the shape.
+        radius: the radius of the ball around the shape, m.
         slots: see `slots_of`.
     """
     exists, gap, point, normal = candidate
@@ -95,7 +95,7 @@ def listed(pool: Any, centre: Array, slots: int, otherwise: Found | None) -> lis
 
 
 def _sectors(x: Any, y: Any, slots: int) -> list[Any]:
-    """Of each sector whether a place is in it."""
+    """For each sector, whether a place is in it."""
     if slots < SLOTS:
         return [x >= 0.0, x < 0.0]
     along_x = np.abs(x) >= np.abs(y)
@@ -103,8 +103,8 @@ def _sectors(x: Any, y: Any, slots: int) -> list[Any]:
 
 
 def _chosen(sectors: Sequence[Any], parts: Array) -> Any:
-    """The part of the sector that holds."""
+    """The value of the sector that holds."""
     chosen = parts[0]
-    for own, part in zip(sectors[1:], parts[1:], strict=True):
-        chosen = np.where(own, part, chosen)
+    for holds, part in zip(sectors[1:], parts[1:], strict=True):
+        chosen = np.where(holds, part, chosen)
     return chosen

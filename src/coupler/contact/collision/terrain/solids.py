@@ -1,4 +1,4 @@
-"""Shapes as the ground sees them, about their centres: distances from them, and their points that are lowest."""
+"""Shapes as the ground sees them, about their centres: distances from them, and their lowest points."""
 
 from __future__ import annotations
 
@@ -10,51 +10,43 @@ import numpy as np
 from coupler.contact.collision.convex.cores import centre
 from coupler.contact.collision.convex.patches import faces_of
 from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
-from coupler.contact.collision.distance_point import to_ball, to_box, to_capsule, to_cylinder, to_ellipsoid
+from coupler.contact.collision.distance_point import to_shape
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_LEVEL = {True: 0.1, False: 1e-5}  # rad: by how much an edge may be tilted that lies along a flat side, or a round one
-_EXACT = 1e-6  # rad: what rounding makes of directions
+_LEVEL = {True: 0.1, False: 1e-5}  # rad: the largest tilt of an edge that lies along a flat side, or a round one
+_EXACT = 1e-6  # rad: rounding of directions
 
 
 @dataclass(frozen=True, eq=False)
 class Planes(Geometry):
-    """A convex polyhedron by its faces.
+    """A convex polyhedron, given by its faces.
 
     Attributes:
-        planes: f × 4, of each face the unit normal outwards and how far from the centre it is, m.
+        planes: f × 4, for each face the outward unit normal, and its distance from the centre, m.
     """
 
     planes: Any
 
     def __post_init__(self) -> None:
-        """Nothing: a kernel's numbers are not to be checked."""
+        """Does nothing: the numbers of a kernel cannot be checked."""
 
 
 def planes_of(hull: Hull) -> np.ndarray:
-    """f × 4: see `Planes`; none if the hull is too flat to tell its faces."""
+    """f × 4: see `Planes`; none if the hull is too flat to have faces."""
     normals, polygons = faces_of(hull)
     return np.concatenate([normals, np.sum(normals * polygons[:, 0], axis=1)[:, None]], axis=1)
 
 
 def signed(shape: Any, x: Array) -> tuple[Any, Array]:
-    """The distance of a point from a shape, negative inside, and the unit vector in which it grows.
+    """The distance of a point from a shape, negative inside, and the unit vector along which it grows.
 
-    Of planes it is that from the furthest one: less than the true one outside, near edges and corners.
+    For planes, it is the distance from the furthest plane, which outside, near edges and corners, is less than the true
+    one.
     """
-    match shape:
-        case Sphere():
-            return to_ball(x, shape.radius)
-        case Capsule():
-            return to_capsule(x, shape.radius, 0.5 * shape.length)
-        case Box():
-            return to_box(x, 0.5 * shape.size)
-        case Cylinder():
-            return to_cylinder(x, shape.radius, 0.5 * shape.length)
-        case Ellipsoid():
-            return to_ellipsoid(x, shape.radii)
+    if not isinstance(shape, Planes):
+        return to_shape(shape, x)
     distance, normal = -1e30, np.zeros(3)
     for plane in shape.planes:
         beyond = plane[:3] @ x - plane[3]
@@ -69,19 +61,19 @@ def flat(shape: Any) -> bool:
 
 
 def level_for(shape: Any) -> tuple[float, float]:
-    """Angles, rad: by how much an edge may be tilted along a side that it lies on, and normals may miss their cones."""
+    """The largest tilt of an edge along a side that it lies on, and the slack of normals' cones, both rad."""
     return _LEVEL[flat(shape)], 0.1 if flat(shape) else _EXACT
 
 
 def fixed_points(shape: Geometry) -> list[np.ndarray]:
-    """The corners of a shape, each of which is a contact of its own; none if it has curved sides."""
+    """The corners of a shape, each of which has its own contact; none for shapes with curved sides."""
     if isinstance(shape, Box):
         return box_corners(0.5 * shape.size)
     return list(shape.vertices - centre(shape)) if isinstance(shape, Hull) else []
 
 
 def lowest_points(shape: Any, up: Array) -> list[Array]:
-    """The points with which a shape with curved sides touches a face, given its normal; about its centre."""
+    """The points with which a shape with curved sides touches a face of the normal `up`, about its centre."""
     match shape:
         case Sphere():
             return [-shape.radius * up]

@@ -11,11 +11,11 @@ from coupler.actuation import possible_forces
 from coupler.simulate.engine import Engine
 from coupler.simulate.logs import LogWriter
 
-_BLOCK = 256  # rows that are handed over at once
+_BLOCK = 256  # rows that are handed over together
 
 
 class Rows:
-    """Rows of a log, kept as steps give them, and handed over in blocks."""
+    """Rows of a log, collected step by step and handed over in blocks."""
 
     def __init__(self, writer: LogWriter, engine: Engine) -> None:
         self._writer, self._engine, self._count, self._handed = writer, engine, 0, len(writer)
@@ -30,8 +30,8 @@ class Rows:
         Args:
             time: s.
             state: (layout.state,), the state at that time.
-            tau: (nv,), forces in the step that starts there, or at the end of a run in the one before, but for those of
-                actuators; None for none.
+            tau: (nv,), forces in the step that starts there, or for the last row of a run in the step before, except
+                those of actuators; None for none.
             result: (layout.size,), the result of that step; None if there was none.
         """
         k = self._count
@@ -50,20 +50,20 @@ class Rows:
             self.flush()
 
     def flush(self) -> None:
-        """Hands the rows so far to the log."""
+        """Hands the collected rows to the log."""
         places, engine = self._engine.layout.places, self._engine
-        done = len(self._writer) - self._handed  # of these, where an interrupt came right after they were handed over
-        own = slice(done, self._count)
-        results = self._results[own]
+        done = len(self._writer) - self._handed  # not zero if an interrupt came right after rows were handed over
+        rows = slice(done, self._count)
+        results = self._results[rows]
         columns: dict[str, Callable[[], np.ndarray]] = {
-            "times": lambda: self._times[own],
-            "q": lambda: self._states[own, places["q"]],
-            "v": lambda: self._states[own, places["v"]],
-            "tau": lambda: self._all_forces(own),
+            "times": lambda: self._times[rows],
+            "q": lambda: self._states[rows, places["q"]],
+            "v": lambda: self._states[rows, places["v"]],
+            "tau": lambda: self._all_forces(rows),
             "gaps": lambda: results[:, places["gaps"]],
             "forces": lambda: engine.forces(results),
             "points": lambda: engine.points(results),
-            "kinetic": lambda: self._kinetic_energies(self._states[own]),
+            "kinetic": lambda: self._kinetic_energies(self._states[rows]),
             "residuals": lambda: results[:, places["residual"]][:, 0],
             "sweeps": lambda: results[:, places["sweeps"]][:, 0] + results[:, places["iterations"]][:, 0],
         }
@@ -71,13 +71,13 @@ class Rows:
             self._writer.extend(**{name: columns[name]() for name in self._writer.columns})
         self._handed, self._count = len(self._writer), 0
 
-    def _all_forces(self, own: slice) -> np.ndarray:
-        """Forces at independent joints, with those of actuators; NaN where joints do not determine the others."""
-        motors, q = self._motors[own], self._states[own, self._engine.layout.places["q"]]
-        return self._tau[own] + possible_forces(self._engine.robot, q, motors) if motors.any() else self._tau[own]
+    def _all_forces(self, rows: slice) -> np.ndarray:
+        """Forces at independent joints, with those of actuators; NaN where they are not determined."""
+        motors, q = self._motors[rows], self._states[rows, self._engine.layout.places["q"]]
+        return self._tau[rows] + possible_forces(self._engine.robot, q, motors) if motors.any() else self._tau[rows]
 
     def _kinetic_energies(self, states: np.ndarray) -> np.ndarray:
-        """Those of states, where v cannot tell them: of loops without a solution, at a dead point."""
+        """Kinetic energies of states that v does not determine, in loops without a solution; NaN for other robots."""
         if not self._engine.layout.loop_links:
             return np.full(len(states), np.nan)
         return self._engine.kinetic_energy(states)

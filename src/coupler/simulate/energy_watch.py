@@ -1,4 +1,4 @@
-"""A watch on the energy of a run: what nobody has put in is an error of the method, and goes on growing."""
+"""A watch on the energy of a run: energy that no work explains is an error of the method, and keeps growing."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
 from coupler.simulate.failures import fastest_joint
 
-GAINS = ("stop", "warn", "ignore")  # what a run does about energy from nowhere
+GAINS = ("stop", "warn", "ignore")  # what a run can do about energy from nowhere
 
-EVERY = 10  # steps between two looks, unless something moves all at once
+EVERY = 10  # steps between two checks, unless something suddenly moves
 _SUDDENLY = 2.0  # times the largest velocity so far
-GAIN = 0.1  # of the largest kinetic energy and the range of the potential: what a sound step never gains
-_CREEP = 0.02  # m/s: the energy of a robot that moves so fast is nothing to be told
+GAIN = 0.1  # of the largest kinetic energy plus the range of the potential energy: what a sound step never gains
+_CREEP = 0.02  # m/s: the energy of a robot at this speed is too small to report
 
 
 def known_gain(name: Any) -> str:
-    """What to do about energy from nowhere, refused unless it is one of `GAINS`."""
+    """The chosen reaction to energy from nowhere, refused unless it is one of `GAINS`."""
     if name not in GAINS:
         raise ModelError(f"on_energy_gain: there is no {name!r}; there are {listed(GAINS)}")
     return str(name)
 
 
 class Ledger:
-    """The energies of running states, of any leading dimensions, beside the work that is done on them.
+    """The energies of running states, of any leading dimensions, compared with the work done on them.
 
-    Contacts, dampers and dry friction take energy away. So the sum of kinetic and potential energy, less the work of
-    motors, of forces on bodies, and of contacts and limits that part what overlaps, may fall, but not rise: by how much
-    it has risen since it was lowest is what the method has made up.
+    Contacts, dampers and dry friction take energy away. So the sum of kinetic and potential energy, minus the work of
+    motors, of forces on bodies, and of contacts and limits that part overlaps, may fall, but not rise. Its rise since
+    its lowest value is energy that the method has made up.
     """
 
     def __init__(self, engine: Engine, batch: tuple[int, ...] = ()) -> None:
@@ -45,13 +45,13 @@ class Ledger:
         self._least = least_gain(engine)
 
     def add_work(self, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: np.ndarray | None = None) -> None:
-        """Adds what forces do in a step.
+        """Adds the work of forces in a step.
 
         Args:
-            before: (..., layout.state), the states.
-            after: (..., layout.size), what the step leads to.
+            before: (..., layout.state), the states before it.
+            after: (..., layout.size), its result.
             tau: (..., nv), forces at independent joints; None for none.
-            f_ext: (bodies, 6), forces on bodies, of a single state; None for none.
+            f_ext: (bodies, 6), forces on bodies, for a single state; None for none.
         """
         if tau is not None or f_ext is not None:
             v, power = before[..., self._velocities] + after[..., self._velocities], 0.0
@@ -68,7 +68,7 @@ class Ledger:
             self._work = self._work + np.sum(np.maximum(impulses * after[..., velocities], 0.0), axis=-1)
 
     def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What the method has made up, J, and whether that is more than it ever should; NaN and no where unknown."""
+        """The energy that the method has made up, J, and whether it is too much; NaN and False where it is unknown."""
         kinetic, potential = self._engine.energies(states)
         total = np.where(is_between_phases(self._engine, states), np.nan, kinetic + potential - self._work)
         with np.errstate(invalid="ignore"):
@@ -79,30 +79,36 @@ class Ledger:
 
 
 class EnergyWatch:
-    """Compares the energy of a running simulation with the work that is done on it.
+    """Compares the energy of a running simulation with the work done on it.
 
     Attributes:
-        on: whether it looks.
+        on: whether it still checks.
     """
 
     def __init__(self, engine: Engine, gains: str, stacklevel: int = 4) -> None:
-        """Args: what computes, one of `GAINS`, and the stack's depth of whoever is to be warned."""
+        """Starts a ledger.
+
+        Args:
+            engine: takes the steps.
+            gains: one of `GAINS`.
+            stacklevel: the stack level of the function to which warnings refer.
+        """
         self._engine, self._gains, self._stacklevel = engine, gains, stacklevel
         self._ledger, self.on, self._fastest = Ledger(engine), gains != "ignore", 0.0
 
     def note(self, steps: int, time: float, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: Any) -> None:
-        """Looks at a step.
+        """Checks a step.
 
         Args:
-            steps: how many were taken, with this one.
+            steps: the number of steps taken, with this one.
             time: when it ended, s.
             before: the state before it.
-            after: (layout.size,), what it leads to.
+            after: (layout.size,), its result.
             tau: (nv,), forces at independent joints; None for none.
             f_ext: (bodies, 6), forces on bodies; None for none.
 
         Raises:
-            ModelError: where energy comes from nowhere, if the run is to stop then.
+            ModelError: if energy comes from nowhere, and the run is to stop then.
         """
         self._ledger.add_work(before, after, tau, None if f_ext is None else np.asarray(f_ext, dtype=float))
         velocities = self._engine.layout.places["v"]
@@ -123,20 +129,20 @@ class EnergyWatch:
 
 
 def is_between_phases(engine: Engine, states: np.ndarray) -> np.ndarray:
-    """(...,): whether contacts of states were stopped and will rebound, in place, in the next step.
+    """(...,): whether contacts of states were stopped, and will rebound in place in the next step.
 
-    That gives back some of the energy that the first phase has taken.
+    The rebound returns some of the energy that the first phase has taken.
     """
     return np.asarray(states[..., engine.layout.places["pending"]].any(axis=-1))
 
 
 def least_gain(engine: Engine) -> float:
-    """The energy that is nothing to be told, J."""
+    """The energy that is too small to report, J."""
     return 0.5 * engine.robot.mass * _CREEP**2
 
 
 def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
-    """Where a state has impulses at limits, and velocities of these joints; not of those that follow from others."""
+    """Where a state has impulses at limits, and the velocities of these joints, except dependent ones."""
     robot, layout, rows, velocities = engine.robot, engine.layout, list[int](), list[int]()
     if not layout.limited:
         return np.array(rows, int), np.array(velocities, int)
@@ -152,7 +158,7 @@ def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> str:
-    """That a state has gained energy, by when, and what may help."""
+    """A message that a state has gained energy, when, and what may help."""
     joint, speed, better = fastest_joint(engine, state)
     text = (
         f"robot {engine.robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
@@ -163,7 +169,7 @@ def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> 
 
 
 def _power(engine: Engine, state: np.ndarray, f_ext: np.ndarray) -> float:
-    """What forces on bodies do in a state, W; they are about the world's origin, along its axes."""
+    """The power of forces on bodies in a state, W; they are along the world's axes about its origin."""
     robot, power = engine.robot, 0.0
     q, v = (state[engine.layout.places[name]] for name in ("q", "v"))
     for i in np.flatnonzero(f_ext.any(axis=1)):

@@ -1,4 +1,4 @@
-"""What a user should know of the start of a simulation: overlaps, what is left out, and that nothing can touch."""
+"""Warnings about the start of a simulation: overlaps, pairs that are left out, and robots that can touch nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted
 from coupler.simulate.engine import Engine
 
-_TOLD = 1e-4  # m or rad: a deeper overlap at the start is told; less is what the posing of a robot leaves
+_TOLD = 1e-4  # m or rad: deeper overlaps at the start are reported; posing a robot leaves smaller ones
 
 
 def warn_if_it_can_only_fall(engine: Engine) -> None:
@@ -29,7 +29,7 @@ def warn_if_it_can_only_fall(engine: Engine) -> None:
 
 
 def _why_it_touches_nothing(robot: Robot) -> str:
-    """What it lacks: shapes of its own, a floor, or a choice of contacts that has them."""
+    """What is missing: shapes of the robot, a floor, or contacts that the options select."""
     touching = {bool(robot.tree.place[shape.body][0]) for shape in robot.shapes if shape.touches}
     moving = (body for body in robot.bodies.values() if robot.tree.place[body.name][0])
     if True not in touching and not any(body.contacts for body in moving):
@@ -40,8 +40,8 @@ def _why_it_touches_nothing(robot: Robot) -> str:
 
 
 def warn_of_selection(engine: Engine) -> None:
-    """Warns of what is left out though it would touch, as it overlaps in the neutral pose."""
-    deepest = sorted(engine.selection.overlapping, key=lambda own: -own[1])
+    """Warns of pairs that are left out because they overlap in the neutral pose."""
+    deepest = sorted(engine.selection.overlapping, key=lambda pair: -pair[1])
     if deepest:
         name, depth = deepest[0]
         more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
@@ -90,19 +90,19 @@ def warn_of_overlaps(
 
 
 def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
-    """How much lower the ground has to be, where a robot that stands fast is deepest in it; else nothing."""
+    """How much lower the ground must be, if a fixed robot is deepest in it; otherwise an empty text."""
     ends = np.cumsum([pair.count for pair in scene.pairs])
     pair = scene.pairs[int(np.searchsorted(ends, int(gaps.argmin()), "right"))] if len(gaps) else None
     if pair is None or not gaps.min() < -_TOLD or not is_endless(pair.other.geometry):
         return ""
-    tree, own = robot.tree, robot.tree.place[pair.one.body][0]
-    if tree.place[pair.other.body][0] or any(tree.links[link].kind.floats for link in tree.carriers(own)):
+    tree, link_of_shape = robot.tree, robot.tree.place[pair.one.body][0]
+    if tree.place[pair.other.body][0] or any(tree.links[link].kind.floats for link in tree.carriers(link_of_shape)):
         return ""
     return f", put the ground {-gaps.min():.3g} m lower (with_floor(height=...))"
 
 
 def _parted(scene: ContactScene, gap: float) -> str:
-    """What becomes of an overlap under the options in force."""
+    """What happens to an overlap with the present options."""
     fast = -float(gap_seen(gap, scene.penetration)) / scene.step
     if fast <= 0.0:
         return "which is kept from growing"
@@ -113,7 +113,7 @@ def _parted(scene: ContactScene, gap: float) -> str:
 
 
 def _joint_overlaps(robot: Robot, scene: ContactScene, q: np.ndarray) -> list[str]:
-    """A sentence on each joint that is beyond a limit in a configuration, (nq,), the furthest first."""
+    """A sentence for each joint that is beyond a limit in a configuration, (nq,), the furthest first."""
     joints = limited_joints(robot) if scene.limits else []
     p, overlaps = robot.embedding.positions(q), list[tuple[float, str]]()
     for joint, recovery in zip(joints, recovery_speeds(robot, joints, scene.recovery), strict=True):

@@ -1,0 +1,59 @@
+"""Limits and dry friction of joints as rows of a problem, in NumPy: the reference for step/joint_blocks.py."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coupler.contact.laws import limit_velocities
+from coupler.contact.problem import Block, Bounded, Unilateral
+from coupler.contact.scene import friction_impulses, limited_joints, recovery_speeds, rubbing_joints
+from coupler.model import Robot
+
+
+@dataclass(frozen=True, eq=False)
+class JointRows:
+    """The rows of joints in the problem of a step.
+
+    First come entries of joints that have limits, in the order of `limited_joints`, with a row for each finite limit,
+    the lower before the upper: 0 ≤ q̇ + (q − lower)/h ⊥ λ ≥ 0 and 0 ≤ −q̇ + (upper − q)/h ⊥ λ ≥ 0, a gap at position
+    level like those of contacts [002, eq. 2a, 4a]. Then, in the order of `rubbing_joints`, come rows of dry friction,
+    whose impulse is at most h times the largest force.
+
+    Attributes:
+        rows: J, (rows, nv).
+        closures: (rows,), the distances to limits over the step, rad/s or m/s; zero for dry friction.
+        blocks: the laws of the rows.
+        recovery: (rows,), how fast each joint returns from beyond a limit, as a multiple of the speed of a sliding
+            joint.
+        biases: (rows,), J̇ v, rad/s² or m/s².
+    """
+
+    rows: np.ndarray
+    closures: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    blocks: Sequence[Block] = ()
+    recovery: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    biases: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None) -> JointRows:
+    """The rows of joints with limits, if limits count, and of joints with dry friction; biases need v."""
+    limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
+    if not (limited or rubbing):
+        return JointRows(np.zeros((0, robot.nv)))
+    tree, (G, g) = robot.tree, robot.explicit_constraint(q, v)
+    p = robot.embedding.positions(np.asarray(q, dtype=float))
+    terms: list[tuple[np.ndarray, float, Block, float, float]] = []
+    for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
+        kind, entry = tree.links[link].kind, tree.v_start[link] + j
+        low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j], step)
+        sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
+        terms += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
+    for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):
+        entry = tree.v_start[link] + j
+        terms.append((G[entry], 0.0, Bounded(-bound, bound), 1.0, float(g[entry])))
+    rows, closures, blocks, recovery, biases = zip(*terms, strict=True)
+    return JointRows(np.array(rows), np.array(closures), blocks, np.array(recovery), np.array(biases))
