@@ -65,7 +65,7 @@ class BroadPhase:
         self.fresh, self.far, self.bounds, self._close = (builder.scratch(f"pair_{name}", pairs) for name in names)
         self.near = builder.scratch("pair_near", pairs + 1)
         self._always = np.ones(pairs + 1, bool)
-        self._always[[i for alike in groups for i in alike.numbers]] = False
+        self._always[[i for group in groups for i in group.numbers]] = False
         self._any_fresh, self._any_faster = (
             builder.scratch(f"any_{name}", 1) for name in ("pair_fresh", "ball_faster")
         )
