@@ -32,6 +32,8 @@ from coupler.graph import Vector, View, constants, fields
 from coupler.grouping import grouped
 from coupler.passes import Schedule
 
+_MANY = 256  # contacts that can be culled, from which on it costs more to clear and list all their flags
+
 
 class ContactKind(NamedTuple):
     """What contacts must have in common to be measured by one kernel.
@@ -77,7 +79,7 @@ class Measurement:
         )
         self.narrow_phase = NarrowPhase(sweep, candidates, self._broad_phase, scene.step)
         self._all_asked = "free" in report.names  # rebounds and impacts look at all contacts
-        if candidates.cullable_groups and not self._all_asked:
+        if len(candidates.cullable) > _MANY and not self._all_asked:
             context.blocks.owners = self._broad_phase.owners([*candidates.first, len(context.blocks.all)])
 
     def write(self, impulses: Vector) -> None:
