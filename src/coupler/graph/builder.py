@@ -173,10 +173,7 @@ class Builder:
                 write()
 
     def call(self, program: Program, scratch: Mapping[str, Buffer] | None = None, /, **bindings: Buffer) -> None:
-        """Runs another program in place, its inputs and outputs bound by name to buffers of this one.
-
-        Its own scratch is new, unless a buffer is given for it by name, which then has what the program leaves there.
-        """
+        """Runs another program in place, its inputs, outputs and some of its scratch bound by name to buffers."""
         for name, buffer in bindings.items():
             if not isinstance(buffer, Buffer):
                 raise GraphError(f"calling {program.name!r}: {name!r} must be a buffer, got {type(buffer).__name__}")
@@ -197,9 +194,8 @@ class Builder:
                 raise GraphError(f"calling {program.name!r}: {target.name!r} is bound twice, once as an output")
         new = {buffer: bindings[name] for name, buffer in wanted.items()}
         for buffer in program.scratch:
-            new[buffer] = (scratch or {}).get(buffer.name) or self.scratch(
-                self._free_name(f"{program.name}.{buffer.name}"), buffer.size
-            )
+            known = (scratch or {}).get(buffer.name)
+            new[buffer] = known or self.scratch(self._free_name(f"{program.name}.{buffer.name}"), buffer.size)
         steps = [rebound(step, new) for step in program.steps]
         self._first_steps += steps[: program.leading]
         self._steps += steps[program.leading :]

@@ -20,32 +20,15 @@ from coupler.graph import jvp
 from coupler.model.embedding.solutions import Solution
 from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
+from coupler.passes.cluster_store import ClusterStore, Pair, Speed
 from coupler.passes.context import Context
 from coupler.passes.loops import Loops, SolvedLoops
-from coupler.passes.records import Array, ClusterRecord, Coordinate, Record, entry, provided
+from coupler.passes.records import Array, ClusterRecord
 from coupler.passes.shape import Shape
 from coupler.passes.tree_loops import TreeJoint
 from coupler.passes.windows import ClusterViews
 
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
-
-
-class Pair(Record):
-    """Two bodies of a cluster that carry the same other cluster, so that each feels the other's acceleration."""
-
-    IA = entry((6, 6))  # the force on the first per unit of acceleration of the second
-
-
-class ClusterStore(Record):
-    """What every cluster stores between passes, and what its program provides."""
-
-    GD, gD = provided(), provided()  # rows of G and entries of g for dependent velocities
-    N, K_inverse, g = provided(), provided(), provided()  # or, in tangent coordinates, G, K⁺ and g
-    gap, gravity = provided(), provided()
-
-
-class Speed(ClusterRecord):
-    v = Coordinate()
 
 
 class Visit(Generic[B_co, C_co]):
@@ -313,6 +296,4 @@ class Visit(Generic[B_co, C_co]):
 
 def _with_zeros(values: Array, full: np.ndarray) -> Array:
     """The matrix that has these numbers, row by row, where its pattern says, and zeros elsewhere."""
-    matrix = np.zeros(full.shape, dtype=values.dtype)
-    matrix[full] = values
-    return np.where(full, matrix, 0.0)
+    return np.where(full, values[np.maximum(np.cumsum(full).reshape(full.shape) - 1, 0)], 0.0)

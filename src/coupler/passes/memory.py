@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.graph import Builder, Field, Records, Window
 from coupler.model import Robot
-from coupler.passes.cluster import Pair
+from coupler.passes.cluster_store import Pair
 from coupler.passes.context import Context
 from coupler.passes.records import numbered
 from coupler.passes.schedule import Place
