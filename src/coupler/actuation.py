@@ -1,4 +1,4 @@
-"""Between independent joints and actuators: positions, velocities, accelerations and forces, both ways. [003, §II-III]
+"""Positions, velocities, accelerations and forces of actuators from those of joints, and back. [003, §II-III]
 
 Actuators are those of `robot.actuators`, in that order. Leading dimensions are a batch, as in dynamics.py.
 """
@@ -36,13 +36,14 @@ __all__ = [
     "velocities_of_actuators",
 ]
 
-_RANK = {8: 1e-10, 4: 1e-5}  # of the largest singular value, by the bytes of a number: what is below counts as zero
-_STEEP = {8: 1e9, 4: 1e4}  # of what is asked for, or N, rad/s and so on: a larger answer is that of a singular system
-_MISSED = {8: 1e-8, 4: 1e-3}  # of what is asked for: by so much it may be missed
+# By the bytes of a number:
+_RANK = {8: 1e-10, 4: 1e-5}  # singular values below this part of the largest count as zero
+_STEEP = {8: 1e9, 4: 1e4}  # results larger than this multiple of what is asked for come from a singular system
+_MISSED = {8: 1e-8, 4: 1e-3}  # how far results may miss what is asked for, relative to it
 
 
 def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
-    """The positions u of all actuators: the sum of gear ratio × position over the joints that each one drives.
+    """The positions u of all actuators: for each, the sum of gear × position over the joints that it drives.
 
     Args:
         q: (..., nq), closed configurations.
@@ -81,8 +82,8 @@ def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
 def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
     """The Jacobian A(q) from independent joints to actuators, (..., actuators, nv).
 
-    It gives velocities of actuators, u̇ = A v, and, by virtual work, what their forces f do at independent joints,
-    τ = Aᵀ f.
+    It gives the velocities of actuators, u̇ = A v, and, by virtual work, the effect of their forces f at independent
+    joints, τ = Aᵀ f.
 
     Args:
         q: (..., nq), closed configurations.
@@ -92,7 +93,7 @@ def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
 
 
 def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
-    """What forces f of actuators do at independent joints: τ = A(q)ᵀ f.
+    """The forces at independent joints that forces f of actuators amount to: τ = A(q)ᵀ f.
 
     Args:
         q: (..., nq), closed configurations.
@@ -105,27 +106,27 @@ def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
 
 
 def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
-    """The same, with NaN for states in which independent joints do not determine the others."""
+    """The same, with NaN for states at which independent joints do not determine the others."""
     return attempted(driven(robot), generalized_forces_program, q, forces)
 
 
 def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exact: bool = True) -> np.ndarray:
-    """Actuator forces f that act like forces τ at independent joints: A(q)ᵀ f = τ.
+    """Actuator forces f that amount to given forces τ at independent joints: A(q)ᵀ f = τ.
 
-    Where there are more actuators than freedoms, Σ weight · f² is as small as possible.
+    If there are more actuators than freedoms, Σ weight · f² is minimal.
 
     Args:
         q: (..., nq), closed configurations.
         tau: (..., nv), forces at independent joints.
-        weights: (actuators,), positive: what the force of each actuator costs; 1 if not given.
-        exact: whether it is an error if actuators cannot produce τ. Otherwise Aᵀ f is as near to it as possible: in a
-            floating robot, whose base nothing drives, the joints get what they need and the base is left out.
+        weights: (actuators,), positive, the cost of each actuator's force; 1 if None.
+        exact: whether to raise an error if the actuators cannot produce τ. Otherwise Aᵀ f is as close to τ as possible:
+            in a floating robot, whose base nothing drives, the joints get what they need, and the base gets nothing.
 
     Returns:
-        (..., actuators), N m or N. Effort limits are ignored.
+        (..., actuators), N m or N, without regard to effort limits.
 
     Raises:
-        ModelError: if actuators cannot produce τ, naming the joint.
+        ModelError: if the actuators cannot produce τ, naming the joint.
     """
     cost = _weights(robot, weights)
     forces, missed = _answered(robot, actuator_forces_program, q, tau, cost)
@@ -139,7 +140,7 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
 
 
 def _weights(robot: Robot, weights: Any) -> np.ndarray:
-    """How dear the force of each actuator is."""
+    """The cost of each actuator's force."""
     count = len(driven(robot).actuators)
     cost = np.ones(count) if weights is None else numbers("weights", weights, (count,))
     if not (cost > 0.0).all():
@@ -148,11 +149,7 @@ def _weights(robot: Robot, weights: Any) -> np.ndarray:
 
 
 def _check_forces(robot: Robot, q: Any, forces: np.ndarray, tau: np.ndarray) -> None:
-    """Refuses forces at independent joints that those of actuators do not make.
-
-    Raises:
-        ModelError: naming the joint where most is missing.
-    """
+    """Raises a ModelError if actuator forces do not amount to τ, naming the joint where most is missing."""
     missing, allowed = np.abs(generalized_forces(robot, q, forces) - tau), _allowed(tau)
     if (wrong := np.argwhere(~(missing <= allowed))).size:
         *state, entry = (int(i) for i in wrong[0])
@@ -167,7 +164,7 @@ def _check_forces(robot: Robot, q: Any, forces: np.ndarray, tau: np.ndarray) -> 
 def motor_forces(
     robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None, weights: Any = None, *, exact: bool = True
 ) -> np.ndarray:
-    """Actuator forces for given accelerations: `actuator_forces` of what `inverse_dynamics` gives.
+    """Actuator forces for given accelerations: `actuator_forces` for the result of `inverse_dynamics`.
 
     Args:
         q, v, a, f_ext: as in `inverse_dynamics`.
@@ -180,42 +177,42 @@ def motor_forces(
 
 
 def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) -> np.ndarray:
-    """Velocities v of independent joints with which actuators move at given velocities u̇: A(q) v = u̇.
+    """Velocities v of independent joints for which actuators have given velocities u̇: A(q) v = u̇.
 
     Args:
         q: (..., nq), closed configurations.
         rates: (..., actuators), u̇, rad/s or m/s.
-        near: (..., nv), velocities from which v differs least, where actuators leave a choice; zero if not given.
+        near: (..., nv), the velocities that v is closest to where actuators leave a choice; zero if None.
 
     Returns:
         (..., nv), rad/s or m/s.
 
     Raises:
-        ModelError: where no motion of the robot moves all actuators so, naming one.
+        ModelError: if no motion of the robot gives all actuators these rates, naming one of them.
     """
     return _moved(robot, q, rates, near, "velocity")
 
 
 def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: Any = None) -> np.ndarray:
-    """Accelerations a of independent joints with which actuators have given accelerations ü: A(q) a + Ȧ v = ü.
+    """Accelerations a of independent joints for which actuators have given accelerations ü: A(q) a + Ȧ v = ü.
 
     Args:
         q, v: (..., nq) and (..., nv), states.
         rates: (..., actuators), ü, rad/s² or m/s².
-        near: (..., nv), accelerations from which a differs least, where actuators leave a choice; zero if not given.
+        near: (..., nv), the accelerations that a is closest to where actuators leave a choice; zero if None.
 
     Returns:
         (..., nv), rad/s² or m/s².
 
     Raises:
-        ModelError: where no motion of the robot moves all actuators so, naming one.
+        ModelError: if no motion of the robot gives all actuators these rates, naming one of them.
     """
     bias = actuator_accelerations(robot, q, v, zeros(robot, q))
     return _moved(robot, q, _given("rates", rates, len(robot.actuators), bias) - bias, near, "acceleration")
 
 
 def check_positions(robot: Robot) -> None:
-    """Refuses actuators at joints that turn as a ball does: they have a velocity, but no position."""
+    """Raises a ModelError for actuators on ball joints, which have a velocity but no position."""
     kinds = {joint.name: joint.kind for joint in robot.joints}
     for actuator in robot.actuators:
         for joint in actuator.joints:
@@ -226,7 +223,7 @@ def check_positions(robot: Robot) -> None:
 
 
 def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray:
-    """The motion nearest to another that moves actuators with these rates."""
+    """The motion closest to `near` that gives actuators these rates."""
     if near is None:
         near = zeros(robot, q)
     count = len(driven(robot).actuators)
@@ -251,9 +248,9 @@ def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray
 
 
 def _answered(robot: Robot, make: Callable[[Robot], Any], q: Any, *vectors: Any) -> tuple[np.ndarray | None, bool]:
-    """What a program answers by a linear system for each group of clusters, and whether it misses what is asked for.
+    """The result of a program that solves a linear system for each group of clusters, and whether it misses its target.
 
-    None, where a system is singular: what is wrong, or how near one can come, is then for pseudoinverses to find.
+    The result is None if a system is singular. Pseudoinverses then find out what is wrong, or the closest result.
     """
     try:
         result = run(robot, make, q, *vectors)
@@ -267,14 +264,14 @@ def _answered(robot: Robot, make: Callable[[Robot], Any], q: Any, *vectors: Any)
 
 
 def _given(what: str, values: Any, size: int, other: np.ndarray) -> np.ndarray:
-    """Finite numbers, (..., size), of a batch that fits that of others; in single precision only if they are."""
+    """Finite numbers, (..., size), whose batch fits another array's; in float32 only if they are given so."""
     given = numbers(what, values, (size,), batch=True)
     batch_of({"q": other, what: given})
     return given.astype(np.float32) if np.asarray(values).dtype == np.float32 else given
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """x of least length with A x nearest to b."""
+    """The shortest x for which A x is closest to b."""
     return _times(np.linalg.pinv(A, rcond=_RANK[A.dtype.itemsize]), b)
 
 
@@ -283,6 +280,6 @@ def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _allowed(wanted: np.ndarray) -> np.ndarray:
-    """By how much what is asked for may be missed, (..., 1)."""
+    """How far a result may miss what is wanted, (..., 1)."""
     size = _MISSED[4 if wanted.dtype == np.float32 else 8]
     return size * np.maximum(np.abs(wanted).max(axis=-1, initial=0.0, keepdims=True), 1.0)

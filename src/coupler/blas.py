@@ -1,8 +1,8 @@
-"""NumPy's linear algebra on one thread, while robots are built and closed.
+"""Restricting NumPy's linear algebra to one thread while robots are built and closed.
 
-Matrices of loops are too small to gain from threads. But NumPy's OpenBLAS shares them out all the same, and its threads
-wait for each other actively: on a processor that others use as well, four singular value decompositions of 360 × 216
-numbers took up to 12 s instead of 0.2 s. And what threads share out, they round differently.
+Matrices of loops are too small to gain from threads. NumPy's OpenBLAS uses several all the same, and these spin while
+they wait for each other: on a machine with other load, four singular value decompositions of 360 × 216 matrices took up
+to 12 s instead of 0.2 s. Results of several threads are also rounded differently.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ __all__ = ["one_thread"]
 
 
 class _Library(NamedTuple):
-    """OpenBLAS, by what tells and sets how many threads it uses."""
+    """OpenBLAS: the functions that get and set its number of threads."""
 
     get: Callable[[], int]
     set: Callable[[int], None]
 
 
 class _Blocks:
-    """The blocks that are being run, in all threads, by the thread of each, and how many threads there were before."""
+    """The blocks that are running, by the ids of their threads, and OpenBLAS's number of threads before the first."""
 
     def __init__(self) -> None:
         self._lock, self._running, self._before = held_at_fork(threading.Lock()), list[int](), 1
@@ -48,7 +48,7 @@ class _Blocks:
             self._restore(library)
 
     def forget_others(self) -> None:
-        """After a fork, of whose threads the child has only this one."""
+        """Called after a fork: of all threads, the child has only this one."""
         if self._running and (library := _openblas()) is not None:
             self._running = [ident for ident in self._running if ident == threading.get_ident()]
             self._restore(library)
@@ -66,10 +66,10 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """A block in which OpenBLAS uses one thread; `@one_thread()` makes a function such a block.
+    """A block in which OpenBLAS uses one thread; as a decorator, `@one_thread()`, it covers a function.
 
-    The number is that of the process: the first block sets it, and the last one to end sets it back. Nothing changes
-    where NumPy has another library.
+    The number of threads belongs to the process: the first block sets it, and the last one to end restores it. Without
+    OpenBLAS, nothing changes.
     """
     library = _openblas()
     if library is None:
@@ -84,7 +84,7 @@ def one_thread() -> Iterator[None]:
 
 @cache
 def _openblas() -> _Library | None:
-    """NumPy's OpenBLAS, whose functions have other names in other builds; None if it has another library."""
+    """NumPy's OpenBLAS, whose functions have different names in different builds; None if it uses another library."""
     with suppress(ImportError, OSError), imports():
         library = ctypes.CDLL(import_module("numpy.linalg._umath_linalg").__file__ or "")
         for prefix, suffix in product(("scipy_", ""), ("64_", "_64", "_", "")):

@@ -1,7 +1,7 @@
-"""Programs of robots, compiled when they are first needed, and called with what a user gives.
+"""The programs of a robot, compiled when they are first needed, and called with a user's arrays.
 
-A control loop calls these thousands of times a second: what is done around the machine code counts. Programs are kept
-in a dictionary of their robot, and what takes a single state straight to machine code beside them.
+A control loop calls these thousands of times a second, so that the time spent around the machine code matters. Programs
+are kept in a dictionary of their robot, next to the functions that take a single state straight to machine code.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ _FLOAT32 = np.dtype(np.float32)
 
 
 def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[Any, ...] = ()) -> Any:
-    """The results of a program, as arrays; one of them by itself.
+    """The results of a program: an array, or a tuple of arrays if it has several outputs.
 
     Args:
-        make: gives the program for a robot and the options.
-        vectors: the program's inputs; the first, of (..., nq), is float32 for results in float32.
-        options: of the program.
+        make: returns the program for a robot and the options.
+        vectors: the program's inputs; results are float32 if the first, (..., nq), is.
+        options: further arguments of `make`.
 
     Raises:
-        ModelError: for arguments of a wrong shape, for open loops, and for results that are not finite, naming what is
-            wrong and, in a batch, where.
+        ModelError: for arguments of a wrong shape, open loops, and results that are not finite, saying what is wrong
+            and, in a batch, in which state.
     """
     key = (make, options) if options else make
     try:
@@ -74,24 +74,24 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
 
 
 def _compiled(robot: Robot, make: Callable[..., Any], options: tuple[Any, ...], single: bool) -> _Compiled:
-    """The program of a robot; those that differ in the values of parameters alone share it."""
+    """The compiled program of a robot; robots that differ only in the values of parameters share it."""
     owner = robot if robot.given is None else robot.given.variant
     return remembered(owner, (make, options, single), _Compiled, make, options, single)
 
 
 def inputs_given(robot: Robot, executable: Executable) -> tuple[np.ndarray, ...]:
-    """What a program of a robot takes besides its own inputs: the robot's parameters, if it depends on any."""
+    """The inputs of a program that a robot's given parameters provide: one array if it depends on any, else none."""
     return robot.states.tree.inputs_of(executable)
 
 
 def attempted(robot: Robot, make: Callable[..., Any], *vectors: np.ndarray, options: tuple[Any, ...] = ()) -> Any:
-    """What `run` gives in float64, with NaN for states that have no result, about which it says nothing."""
+    """The results of `run` in float64, but with NaN instead of an error for states that have no result."""
     executable = _compiled(robot, make, options, False).executable
     return executable(*vectors, *inputs_given(robot, executable))
 
 
 def run_on_state(robot: Robot, make: Callable[..., Any], q: Any, v: Any, x: Any) -> Any:
-    """`run` for a program (q, v, x) → one output: the shortest way of a single state into machine code, 0.25 µs."""
+    """`run` for a program (q, v, x) → one output: the shortest way of a single state to machine code, 0.25 µs."""
     try:
         result = robot.__dict__["_memory"][make](q, v, x)
     except (KeyError, AttributeError):  # the first call, or no robot
@@ -100,7 +100,7 @@ def run_on_state(robot: Robot, make: Callable[..., Any], q: Any, v: Any, x: Any)
 
 
 def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any) -> Any:
-    """What is made once for a robot, of it and the arguments, and kept as long as it."""
+    """The result of `make` for a robot and the arguments, computed once for a key and kept as long as the robot."""
     memory = robot.__dict__.get("_memory")
     if memory is None:
         memory = robot.__dict__["_memory"] = {}
@@ -111,7 +111,7 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
 
 
 def driven(robot: Robot, what: str = "") -> Robot:
-    """The robot, refused unless it has actuators."""
+    """The robot; a ModelError if it has no actuators."""
     check_robot(robot)
     if not robot.actuators:
         raise ModelError(
@@ -122,7 +122,7 @@ def driven(robot: Robot, what: str = "") -> Robot:
 
 
 def zeros(robot: Robot, q: Any) -> np.ndarray:
-    """(nv,): no motion, or no forces, in the precision of q."""
+    """(nv,): zeros in the precision of q."""
     check_robot(robot)
     return np.zeros(robot.nv, getattr(q, "dtype", float))
 
@@ -148,7 +148,7 @@ class _Compiled:
         self.executable = compile(program, dtype, backend=robot.backend, threads=thread_count(), prepared=True)
 
     def explain(self, robot: Robot, vectors: tuple[Any, ...], result: np.ndarray) -> None:
-        """Raises what is wrong with a call where a number is not finite; results of invalid configurations are not."""
+        """Raises a ModelError that explains why a result, or an argument, is not finite."""
         for buffer, given in zip(self.executable.program.inputs, vectors, strict=False):  # and parameters, which are
             values = np.asarray(given, dtype=float)
             wrong = np.argwhere(~np.isfinite(values))
@@ -174,7 +174,7 @@ class _Compiled:
 
 
 def thread_count() -> int:
-    """How many threads share a batch: COUPLER_THREADS, or as many as there are processors for this process."""
+    """How many threads share a batch: COUPLER_THREADS, or the number of processors of this process."""
     given = os.environ.get("COUPLER_THREADS", "")
     if given.isdigit():
         return max(int(given), 1)

@@ -2,12 +2,12 @@
 
     H(q) a + c(q, v) = τ + Jᵀ f_ext,
 
-where q is a configuration whose loops are closed, v and a are velocities and accelerations of the independent joints,
-and τ are forces there. H is the mass matrix, armatures included; c has Coriolis, centrifugal and gravitational forces,
-and those of springs and dampers. Loops are part of H and c, exactly; no forces of loops appear.
+where q is a configuration with closed loops, v and a are velocities and accelerations of the independent joints, and τ
+are forces at these. H is the mass matrix, armatures included. c contains Coriolis, centrifugal and gravitational
+forces, and those of springs and dampers. Loops are accounted for exactly in H and c; their forces do not appear.
 
-Leading dimensions of q, v, ... are a batch, computed in lanes and threads. Numbers are float64, or float32 where q is.
-Results are fresh arrays and depend on arguments alone.
+Leading dimensions of q, v, ... are a batch, computed in lanes and threads. Numbers are float64, or float32 if q is.
+Results are new arrays and depend on the arguments alone.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ __all__ = [
 def forward_dynamics(
     robot: Robot, q: Any, v: Any, tau: Any = None, f_ext: Any = None, *, motors: Any = None, rates: Any = None
 ) -> np.ndarray:
-    """Accelerations a that forces cause, by the cluster-based articulated-body algorithm (C-ABA).
+    """The accelerations a that forces cause, by the cluster-based articulated-body algorithm (C-ABA).
 
-    Solves H(q) a + c(q, v) = τ + Jᵀ f_ext in linear time, where springs, dampers and armatures of the robot are part of
-    H and c.
+    Solves H(q) a + c(q, v) = τ + Jᵀ f_ext in linear time. Springs, dampers and armatures of the robot are part of H and
+    c.
 
     Args:
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
-        tau: (..., nv), forces at independent joints, N m or N; zero if not given.
+        tau: (..., nv), forces at independent joints, N m or N; zero if None.
         f_ext: (..., bodies, 6), a spatial force (moment, force) on each body, about the world's origin in the world's
             axes, in the order of `robot.body_names`.
-        motors: (..., actuators), or a dictionary by name, controls of actuators, as in `Simulation.step`: the force of
-            a motor, the target of a servo. What they do, `control_forces`, is added to tau; nothing if not given. For
-            forces whatever the actuators are, give `tau=generalized_forces(robot, q, forces)`.
-        rates: (..., actuators), or by name, how fast the targets of position servos move; zero if not given.
+        motors: (..., actuators), or a dictionary by name, the controls of actuators, as in `Simulation.step`: the force
+            of a motor, the target of a servo. Their forces, see `control_forces`, are added to tau. To apply given
+            forces whatever kind the actuators are, pass `tau=generalized_forces(robot, q, forces)`.
+        rates: (..., actuators), or by name, the velocities of the targets of position servos; zero if None.
 
     Returns:
         (..., nv), accelerations of independent joints, rad/s² or m/s².
@@ -74,14 +74,14 @@ def forward_dynamics(
 
 
 def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None) -> np.ndarray:
-    """Forces of actuators in a state under given controls, within their limits, as at the start of a simulation step.
+    """The forces of actuators in a state under given controls, within their limits, as a simulation step starts with.
 
     Args:
         robot: the robot.
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         motors: (..., actuators), or a dictionary by name: the force of a motor, the target of a servo.
-        rates: (..., actuators), or by name, how fast the targets of position servos move; zero if not given.
+        rates: (..., actuators), or by name, the velocities of the targets of position servos; zero if None.
 
     Returns:
         (..., actuators), N m or N, in the order of `robot.actuators`.
@@ -98,19 +98,19 @@ def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None)
 def loop_dynamics(
     robot: Robot, q: Any, v: Any, w: Any, tau: Any, f_ext: Any = None
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Accelerations that forces cause, as `forward_dynamics`, but at dead points of loops as well.
+    """The accelerations that forces cause, as `forward_dynamics`, but valid at dead points of loops as well.
 
     At a dead point the independent joints do not determine how the others move, so that velocities of all joints are
-    needed. That concerns loops without a solution γ, neither given nor found; they are closed numerically.
+    needed. This concerns loops that are closed numerically, that is, without a solution γ.
 
     Args:
-        q, v, tau, f_ext: as in `forward_dynamics`; entries of v that belong to such loops are not read.
-        w: (..., n), velocities of all joints in such loops, in the order of `robot.embedding.unsolved_entries`. Parts
-            that would open a loop are removed.
+        q, v, tau, f_ext: as in `forward_dynamics`; entries of v that belong to such loops are ignored.
+        w: (..., n), velocities of all joints in such loops, in the order of `robot.embedding.unsolved_entries`.
+            Components that would open a loop are removed.
 
     Returns:
-        Four arrays: accelerations of independent joints, (..., nv), and of all joints in such loops, (..., n); then v
-        and w without the parts that would open a loop.
+        Four arrays: accelerations of the independent joints, (..., nv), and of all joints in such loops, (..., n); then
+        v and w without the components that would open a loop.
     """
     if f_ext is None:
         return run(robot, loop_dynamics_program, q, v, w, tau)
@@ -118,9 +118,9 @@ def loop_dynamics(
 
 
 def loop_velocities(robot: Robot, q: Any, v: Any, w: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Velocities v and w, as `loop_dynamics` takes them, without the parts that would open a loop.
+    """Velocities v and w, as `loop_dynamics` takes them, without the components that would open a loop.
 
-    With the Jacobian K of the loops, these are w − K⁺ K w, and the entries of it that belong to independent joints.
+    With the Jacobian K of the loops, these are w − K⁺ K w, and its entries that belong to independent joints.
 
     Returns:
         v, (..., nv), and w, (..., n), rad/s or m/s.
@@ -129,7 +129,7 @@ def loop_velocities(robot: Robot, q: Any, v: Any, w: Any) -> tuple[np.ndarray, n
 
 
 def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) -> np.ndarray:
-    """Forces τ that accelerations need, by the cluster-based recursive Newton-Euler algorithm (C-RNEA).
+    """The forces τ that cause given accelerations, by the cluster-based recursive Newton-Euler algorithm (C-RNEA).
 
     Evaluates τ = H(q) a + c(q, v) − Jᵀ f_ext in linear time: the inverse of `forward_dynamics`.
 
@@ -148,9 +148,9 @@ def inverse_dynamics(robot: Robot, q: Any, v: Any, a: Any, f_ext: Any = None) ->
 
 
 def bias_force(robot: Robot, q: Any, v: Any, f_ext: Any = None) -> np.ndarray:
-    """c(q, v) − Jᵀ f_ext: forces at independent joints that keep them from accelerating.
+    """The bias force c(q, v) − Jᵀ f_ext: the forces at independent joints for which these do not accelerate.
 
-    That is `inverse_dynamics` for a = 0: Coriolis, centrifugal and gravitational forces, springs and dampers.
+    This is `inverse_dynamics` for a = 0: Coriolis, centrifugal and gravitational forces, springs and dampers.
 
     Args:
         q: (..., nq), a closed configuration.
@@ -171,9 +171,9 @@ def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
         frames: names of frames, contact points or bodies.
 
     Returns:
-        (..., 6 frames, 6 frames), symmetric and positive semidefinite. Rows and columns are those of the frames in
-        turn, six each, angular first, about each frame's origin and along its axes: Ω f are the changes of frame
-        accelerations, rad/s² and m/s², by forces f at them, N m and N.
+        Ω, (..., 6 frames, 6 frames), symmetric and positive semidefinite. Each frame has six rows and columns, angular
+        first, about its origin and along its axes: forces f at the frames, N m and N, change their accelerations,
+        rad/s² and m/s², by Ω f.
     """
     if isinstance(frames, str):
         raise ModelError(f"frames must be a list of names, got {frames!r}")

@@ -1,6 +1,6 @@
-"""Files on disk: written whole or not at all, and read only if they are files, and not larger than expected.
+"""Files on disk: written completely or not at all, and read only if they are regular files of limited size.
 
-A file is written under another name first, then put in its place by one rename.
+A file is written under a temporary name first, and then renamed into place.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _READ_FLAGS = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for i
 
 @contextmanager
 def open_file(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file to read that may be a stranger's.
+    """Opens a file for reading that need not be trusted.
 
     Raises:
-        OSError: for what cannot be read, or is no file but a pipe, device or folder; `strerror` says which.
+        OSError: for a file that cannot be read, and for a pipe, device or folder; `strerror` says what it is.
     """
     try:
         file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | _READ_FLAGS))  # noqa: SIM115
@@ -44,14 +44,14 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def read_file(path: Path, most: int) -> bytes:
-    """The content of a file that may be a stranger's.
+    """The content of a file that need not be trusted.
 
     Args:
         path: the file.
-        most: how many bytes it may have.
+        most: the largest number of bytes that it may have.
 
     Raises:
-        OSError: as `open_file`, and for what is larger.
+        OSError: as `open_file`, and for a larger file.
     """
     with open_file(path) as file:
         data = file.read(most + 1)
@@ -61,7 +61,7 @@ def read_file(path: Path, most: int) -> bytes:
 
 
 def _put_if_absent(temporary: Path, path: Path) -> None:
-    """Gives a file a name that no other has."""
+    """Renames a temporary file, unless a file of that name exists."""
     try:
         os.link(temporary, path)  # which, unlike a rename, fails if another process came first
     except FileExistsError:
@@ -73,9 +73,9 @@ def _put_if_absent(temporary: Path, path: Path) -> None:
 
 
 def claimed(file: IO[bytes]) -> bool:
-    """Whether an open file is now this one's, until it is closed or its process ends; not if it is another's already.
+    """Locks an open file until it is closed or this process ends; false if another process has locked it.
 
-    Where the system has no such claims, nobody has one.
+    On systems and file systems without such locks, the result is always true.
     """
     try:
         if fcntl is not None:
@@ -88,14 +88,14 @@ def claimed(file: IO[bytes]) -> bool:
 
 
 def release(file: IO[bytes]) -> None:
-    """Gives up the claim on a file, also for processes that were forked off since."""
+    """Unlocks a file, also for processes that were forked since it was locked."""
     with suppress(OSError):
         if fcntl is not None:
             fcntl.flock(file, fcntl.LOCK_UN)
 
 
 def temporary_beside(path: Path, suffix: str = ".tmp") -> Path:
-    """A new name in the same folder, hidden, for a file that is to take the path's place."""
+    """A new hidden name in the same folder, for a file that will replace the path."""
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}{suffix}")
 
 
@@ -103,19 +103,19 @@ def temporary_beside(path: Path, suffix: str = ".tmp") -> Path:
 def whole_file(
     path: Path, *, suffix: str = ".tmp", mode: int = 0o666, sync: bool = True, replace: bool = True
 ) -> Iterator[BinaryIO]:
-    """Opens a file to write to that takes its place once all is written; after an error, what was there stays.
+    """Opens a file for writing that replaces the path once it is complete; after an error, the old file remains.
 
     Args:
-        path: where it goes.
-        suffix: the end of its name until then, which a killed process leaves behind.
-        mode: its permissions, less what the user's mask takes away.
-        sync: whether it is on the disk before it takes its place, so that a power failure leaves one or the other.
-        replace: whether a file that is there gives way to it.
+        path: the final path.
+        suffix: the end of its temporary name, under which a killed process leaves it behind.
+        mode: its permissions, before the user's mask.
+        sync: whether to flush it to disk before it replaces the path, so that a power failure leaves one or the other.
+        replace: whether it may replace an existing file.
 
     Raises:
-        FileExistsError: if there is a file that is not to be replaced, whoever wrote it, and however shortly before;
-            on file systems without hard links, unless both came within microseconds.
-        OSError: where it cannot be written.
+        FileExistsError: if a file exists that must not be replaced, even if another process wrote it just before; on
+            file systems without hard links, unless both came within microseconds.
+        OSError: if it cannot be written.
     """
     temporary = temporary_beside(path, suffix)
     try:

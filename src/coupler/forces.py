@@ -1,6 +1,6 @@
-"""What joints, loops and couplings of a robot transmit: to size bearings, rods, gears and actuators.
+"""The forces in the joints, loops and couplings of a robot, for sizing bearings, rods, gears and actuators.
 
-Leading dimensions of q, v, a are a batch, computed in lanes and threads. Numbers are float64, or float32 where q is.
+Leading dimensions of q, v, a are a batch, computed in lanes and threads. Numbers are float64, or float32 if q is.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from coupler.model.wording import listed
 
 __all__ = ["JointForces", "MinimumNorm", "Share", "Shares", "StiffnessWeighted", "determinate_forces", "joint_forces"]
 
-_SAMPLES = 3  # states at which a robot is asked what statics leave open
-_OPEN = 1e-8  # N and N m: a force that changes by more than this where 1 N is shared otherwise is not determinate
+_SAMPLES = 3  # states at which determinate forces are told from others
+_OPEN = 1e-8  # N and N m: a force that changes by more when 1 N is shared differently is not determinate
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,20 +39,21 @@ class JointForces:
     this split of moment and force between thread and drive is a convention [001, eq. 9]; for all others it is physical.
 
     Where rows of loops follow from others, as the out-of-plane rows of a planar loop do, forces are not unique, and a
-    rule decides; see `joint_forces`. `determinate_forces` says which ones are.
+    rule decides; see `joint_forces`. `determinate_forces` says which forces are unique.
 
     Attributes:
-        joints: of each moving joint, what it transmits to its child body, about the origin and along the axes of the
-            child's frame. Fixed joints are part of a body and left out.
-        constraints: of each moving joint, the part of that which does no work on it: the load of its bearings.
-        actuators: of each driven joint, the actuator's force along its freedoms: (...), or (..., nv) where it has
-            several; zero along freedoms that depend on others. At a floating base it is what the motion lacks.
-        passive: of each moving joint, in the same way, what its springs and dampers give, less what its armature takes.
-        loops: of each loop joint, what it transmits to its successor body, about the origin and along the axes of its
-            frame there; the predecessor feels the opposite. A rod that is pressed pushes its successor away.
-        couplings: of each coupling, by joint, its force along that joint's freedoms. It acts between the joint's two
-            bodies as a motor there would: where teeth meet or belts run is not known. A γ that solves loops or other
-            couplings is zero; those transmit.
+        joints: for each moving joint, the force that it transmits to its child body, about the origin and along the
+            axes of the child's frame. Fixed joints are part of a body and have no entry.
+        constraints: for each moving joint, the part of that force that does no work on it: the load of its bearings.
+        actuators: for each driven joint, the actuator's force along its freedoms: (...), or (..., nv) if it has
+            several; zero along dependent freedoms. At a floating base, it is the force that the motion lacks.
+        passive: for each moving joint, likewise, the force of its springs and dampers minus that of its armature.
+        loops: for each loop joint, the force that it transmits to its successor body, about the origin and along the
+            axes of its frame there; the opposite force acts on the predecessor. A compressed rod pushes its successor
+            away.
+        couplings: for each coupling and joint, its force along that joint's freedoms. It acts between the joint's two
+            bodies as a motor there would, because where teeth mesh or belts run is not known. The forces of a γ that
+            solves loops or other couplings are zero; these transmit them.
     """
 
     joints: Mapping[str, np.ndarray]
@@ -64,7 +65,7 @@ class JointForces:
 
 
 class _Parts(Mapping[str, Any]):
-    """Parts of a vector by name, taken out when they are asked for: a robot has many, and a caller needs few."""
+    """Parts of a vector by name, extracted when they are asked for: a robot has many, and a caller needs few."""
 
     def __init__(self, values: np.ndarray, places: Mapping[str, Any]) -> None:
         self._values, self._places = values, places
@@ -96,25 +97,25 @@ def joint_forces(
 ) -> JointForces:
     """The forces in every joint and every loop for a motion, actuators and constraints apart. [001, §V-D]
 
-    In over-constrained loops, statics leave open how joints share a load. A rule decides; under each of them forces on
-    every body are balanced, and determinate forces are the same:
+    In over-constrained loops, statics do not determine how joints share a load, and a rule decides. Under each rule,
+    the forces on every body are balanced, and determinate forces are the same:
 
-    - "kept_rows": rows of loops that follow from others transmit nothing. Which ones do is the robot's choice.
-    - "minimum_norm" or `MinimumNorm(length)`: loads of all joints are as small as possible.
-    - `StiffnessWeighted({joint or loop: stiffness})`: joints give elastically.
-    - a `Share(body, {joint or loop: part}, along)`, or a list of them: parts are given, and the rest is as small as
-      possible; `Shares` takes another rule for that.
+    - "kept_rows": rows of loops that follow from others transmit nothing. The robot chooses which rows these are.
+    - "minimum_norm" or `MinimumNorm(length)`: the loads of all joints are as small as possible.
+    - `StiffnessWeighted({joint or loop: stiffness})`: joints yield elastically.
+    - a `Share(body, {joint or loop: part}, along)`, or a list of them: these shares are given, and the remaining loads
+      are as small as possible; with `Shares`, another rule applies to the remaining loads.
 
     Args:
         q: (..., nq), a closed configuration.
         v: (..., nv), velocities of independent joints.
         a: (..., nv), accelerations of independent joints.
         f_ext: (..., bodies, 6), as in `forward_dynamics`.
-        actuators: names of the joints that actuators drive, as many as freedoms in each cluster that has some of them.
-            In the others, and if not given, the independent joints are driven, with the forces of `inverse_dynamics`. A
-            gear between a rotor and its link carries the load of the link where the rotor is named, and the inertia of
-            the rotor alone where the link is.
-        rule: how joints of over-constrained loops share what statics leave open.
+        actuators: names of the joints that actuators drive: in each cluster with such joints, as many as it has
+            freedoms. In all other clusters, the independent joints are driven, with the forces of `inverse_dynamics`. A
+            gear between a rotor and its link carries the load of the link if the rotor is driven, and only the inertia
+            of the rotor if the link is.
+        rule: how joints of over-constrained loops share loads.
     """
     check_robot(robot)
     names, chosen = _names(actuators), rule_of(rule)
@@ -130,10 +131,10 @@ def joint_forces(
 
 
 def determinate_forces(robot: Robot, actuators: Sequence[str] | None = None) -> JointForces:
-    """Which forces of `joint_forces` statics determine, whatever the rule: the same record, of True and False.
+    """Which forces of `joint_forces` statics determine, whatever the rule: the same record, with True and False.
 
-    An entry is False if the force changes, in some usual configuration, with how joints of an over-constrained loop
-    share their load. Springs and dampers, and actuators, are always determinate.
+    An entry is False if the force depends, in some generic configuration, on how joints of an over-constrained loop
+    share their load. The forces of springs, dampers and actuators are always determinate.
 
     Args:
         actuators: as in `joint_forces`.
@@ -156,18 +157,18 @@ def _by_name(layout: ForceLayout, forces: np.ndarray) -> JointForces:
 
 
 def _plan(robot: Robot, names: tuple[str, ...], rule: Rule) -> Sharings | None:
-    """How rows of loops that follow from others take part; None where there are none."""
+    """How redundant rows of loops share loads under a rule; None if there are none."""
     sharings = planned(robot, rule)
     if not any(sharings):
         return None
     if not any(sharing.conditions for sharing in sharings if sharing):
         return tuple(sharing and replace(sharing, met=()) for sharing in sharings)
-    forces, left = _tried(robot, names, sharings)
-    return meeting(sharings, left, np.abs(forces[:, 0]).max(axis=-1))
+    forces, residuals = _tried(robot, names, sharings)
+    return meeting(sharings, residuals, np.abs(forces[:, 0]).max(axis=-1))
 
 
 def _determinate(robot: Robot, names: tuple[str, ...]) -> np.ndarray:
-    """For each entry of the result whether no share changes it."""
+    """For each entry of the result, whether no share changes it."""
     sharings = planned(robot, MinimumNorm())
     if not any(sharings):
         return np.ones(joint_forces_layout(robot, names).size, bool)
@@ -176,13 +177,13 @@ def _determinate(robot: Robot, names: tuple[str, ...]) -> np.ndarray:
 
 
 def _tried(robot: Robot, names: tuple[str, ...], sharings: Sharings) -> tuple[np.ndarray, np.ndarray]:
-    """Forces, and what is left of conditions, samples × (1 + Σ z) × entries: for z = 0, and for each row of z alone."""
+    """Forces, and residuals of conditions, samples × (1 + Σ z) × entries: for z = 0, and for each unit vector z."""
     rng, rows = np.random.default_rng(0), sum(len(sharing.spare) for sharing in sharings if sharing)
     states = [robot.random_state(seed) for seed in range(_SAMPLES)]
     q, v = (np.array(part)[:, None] for part in zip(*states, strict=True))
     z = np.concatenate([np.zeros((1, rows)), np.eye(rows)])
-    told = any(sharing.conditions for sharing in sharings if sharing)
+    has_conditions = any(sharing.conditions for sharing in sharings if sharing)
     options = (False, names, sharings)
-    asked = robot.with_backend("interpreter")  # a few states only
-    forces = run(asked, joint_forces_program, q, v, rng.normal(size=v.shape), z, options=options)
-    return forces if told else (forces, np.zeros((*forces.shape[:-1], 0)))
+    interpreted = robot.with_backend("interpreter")  # for a few states, compiling would take longer
+    forces = run(interpreted, joint_forces_program, q, v, rng.normal(size=v.shape), z, options=options)
+    return forces if has_conditions else (forces, np.zeros((*forces.shape[:-1], 0)))

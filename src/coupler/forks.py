@@ -1,10 +1,10 @@
-"""What a fork must not catch half done: a child has none of the other threads, and what they hold stays held for ever.
+"""Forking safely: a child has none of its parent's other threads, and the locks that these held stay locked for ever.
 
-So there are three rules. A lock is given to `held_at_fork`: a fork waits for whoever has it. What is imported late is
-imported `with imports():`, because Python's own locks of modules stay locked as well. And properties are cached by the
-`cached_property` below: until Python 3.12, that of functools takes a lock.
+There are three rules. A lock is registered with `held_at_fork`, so that a fork waits until it is free. Late imports are
+made `with imports():`, because Python's import locks would stay locked as well. And properties are cached with the
+`cached_property` below: before Python 3.12, that of functools takes a lock.
 
-It is the first module of ours that is imported, and refuses interpreters in which NumPy does not run.
+This is the first of our modules to be imported, and raises an error in interpreters in which NumPy does not run.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ except ImportError as error:
         "coupler does not run in a subinterpreter, because NumPy does not; use threads or processes instead"
     ) from error
 
-_IMPORTS = threading.RLock()  # the first that a fork takes, and before it no lock is added
+_IMPORTS = threading.RLock()  # the first lock that a fork takes; no lock is registered while it is held
 _LOCKS: list[Any] = []
 
 
 def held_at_fork(lock: _Lock) -> _Lock:
-    """The lock, which a fork takes before and gives back after it, in parent and child.
+    """The lock, registered: each fork acquires it before and releases it after, in parent and child.
 
-    What is registered last is taken first: a lock that is taken while another is held is registered before it.
+    Locks are acquired in reverse order of registration, so a lock that is acquired while another one is held must be
+    registered before that one.
     """
     with _IMPORTS:
         _LOCKS.append(lock)
@@ -78,9 +79,9 @@ if TYPE_CHECKING:
 else:
 
     class cached_property:
-        """A property that is computed when it is first asked for, and kept among the object's attributes.
+        """A property that is computed when it is first read, and kept among the object's attributes.
 
-        Two threads that ask at once may both compute it; both get the same object.
+        Two threads that read it at once may both compute it; both get the same object.
         """
 
         def __init__(self, function: Callable[[Any], Any]) -> None:

@@ -1,4 +1,4 @@
-"""Things that are alike, put together."""
+"""Grouping items by a key."""
 
 from __future__ import annotations
 

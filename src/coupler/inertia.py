@@ -1,7 +1,7 @@
 """The mass matrix of a robot, its factors and its inverse, and products with both in linear time [003, §IV-B].
 
-Leading dimensions of q and x are a batch, computed in lanes and threads. Numbers are float64, or float32 where q is.
-Results are fresh arrays and depend on arguments alone. None but the first of these functions computes H.
+Leading dimensions of q and x are a batch, computed in lanes and threads. Numbers are float64, or float32 if q is.
+Results are new arrays and depend on the arguments alone. Only the first of these functions computes H.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ __all__ = ["mass_matrix", "mass_matrix_factors", "mass_matrix_inverse", "mass_ma
 
 
 def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
-    """The mass matrix H(q) of independent joints, by the composite-rigid-body algorithm on clusters.
+    """The mass matrix H(q) of the independent joints, by the composite-rigid-body algorithm on clusters.
 
-    The kinetic energy is ½ vᵀ H v; loops, rotors and armatures are part of it.
+    The kinetic energy is ½ vᵀ H v. Loops, rotors and armatures are accounted for.
 
     Args:
         q: (..., nq), a closed configuration.
@@ -43,9 +43,9 @@ def mass_matrix(robot: Robot, q: Any) -> np.ndarray:
 def mass_matrix_factors(robot: Robot, q: Any) -> tuple[np.ndarray, np.ndarray]:
     """The factors B and D of the mass matrix H = Bᵀ D B [003, eq. 24], from articulated inertias.
 
-    D has a block for each cluster, its inertia when all joints further out are free. B has ones on
-    its diagonal; besides, only rows of a cluster and columns of clusters that carry it are not zero. With clusters in
-    order from the base outwards, it is lower triangular.
+    D has a block for each cluster: its inertia when all joints further out are free. B has ones on its diagonal, and
+    further entries only in the rows of a cluster and the columns of clusters that carry it. With clusters in order from
+    the base outwards, B is lower triangular.
 
     Args:
         q: (..., nq), a closed configuration.
@@ -65,18 +65,18 @@ def mass_matrix_inverse(robot: Robot, q: Any) -> np.ndarray:
         q: (..., nq), a closed configuration.
 
     Returns:
-        (..., nv, nv), symmetric and positive definite: accelerations of independent joints by unit of force at them.
+        (..., nv, nv), symmetric and positive definite: the accelerations of independent joints by unit of force there.
     """
     entries = run(robot, mass_matrix_inverse_program, q)
     return remembered(robot, mass_matrix_inverse, _symmetric_in, mass_matrix_inverse_entries).filled(entries)
 
 
 def mass_matrix_product(robot: Robot, q: Any, x: Any) -> np.ndarray:
-    """The product H(q) x, in linear time: the forces that accelerations x need, without the bias force c.
+    """The product H(q) x, in linear time: the forces for accelerations x, without the bias force c.
 
     Args:
         q: (..., nq), a closed configuration.
-        x: (..., nv), accelerations of independent joints, or velocities: then the results are momenta.
+        x: (..., nv), accelerations of independent joints; or velocities, for which the results are momenta.
 
     Returns:
         (..., nv), N m or N.
@@ -89,7 +89,7 @@ def mass_matrix_solve(robot: Robot, q: Any, x: Any) -> np.ndarray:
 
     Args:
         q: (..., nq), a closed configuration.
-        x: (..., nv), forces at independent joints, N m or N; or impulses: then the results are changes of velocities.
+        x: (..., nv), forces at independent joints, N m or N; or impulses, for which the results are velocity changes.
 
     Returns:
         (..., nv), accelerations of independent joints.
@@ -98,16 +98,16 @@ def mass_matrix_solve(robot: Robot, q: Any, x: Any) -> np.ndarray:
 
 
 class _Matrix:
-    """A matrix of which some elements are the results of a program, and the others always the same."""
+    """A matrix some elements of which are results of a program, and the others constant."""
 
     def __init__(self, given: np.ndarray, rows: np.ndarray, columns: np.ndarray, otherwise: np.ndarray) -> None:
-        """Args: numbers of results, rows and columns that they go to, and a matrix with all other elements."""
+        """Args: the numbers of results, their rows and columns, and a matrix with all other elements."""
         self._place, self._otherwise, self._given = np.zeros(otherwise.shape, int), otherwise.copy(), otherwise * 0.0
         self._place[rows, columns], self._otherwise[rows, columns], self._given[rows, columns] = given, 0.0, 1.0
         self._complete = bool(self._given.all())
 
     def filled(self, results: np.ndarray) -> np.ndarray:
-        matrix = results.take(self._place, axis=-1)  # many times faster than to put results into a matrix of zeros
+        matrix = results.take(self._place, axis=-1)  # many times faster than assigning results to a matrix of zeros
         if not self._complete:
             matrix *= self._given
             matrix += self._otherwise

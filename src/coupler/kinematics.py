@@ -1,8 +1,8 @@
-"""Where the bodies and frames of a robot are, and how they move.
+"""Poses and motions of the bodies and frames of a robot; its momentum and energy.
 
-A frame is a named frame, a contact point (with its body's axes), or a body, by name. Motions are (angular, linear): the
-angular velocity of the frame and the velocity of its origin, along the frame's own axes or the world's. Leading
-dimensions of q, v, ... are a batch.
+A frame is given by the name of a named frame, a contact point (with its body's axes) or a body. Motions are (angular,
+linear): the angular velocity of the frame and the velocity of its origin, along the frame's own axes or the world's.
+Leading dimensions of q, v, ... are a batch.
 """
 
 from __future__ import annotations
@@ -87,8 +87,8 @@ def frame_velocity(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame
 def frame_acceleration(robot: Robot, q: Any, v: Any, a: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
     """The acceleration of a frame, J(q) a + J̇ v, without gravity.
 
-    It is the time derivative of the velocity along the world's axes, afterwards turned into the axes asked for. An
-    accelerometer would measure its linear part less gravity.
+    It is the time derivative of the velocity along the world's axes, expressed along the axes asked for. An
+    accelerometer would measure its linear part minus gravity.
 
     Args:
         q: (..., nq), a closed configuration.
@@ -118,8 +118,8 @@ def frame_jacobian(robot: Robot, q: Any, frame: str, axes: Axes = "frame") -> np
 def frame_jacobian_rate(robot: Robot, q: Any, v: Any, frame: str, axes: Axes = "frame") -> np.ndarray:
     """The rate J̇ of a frame's Jacobian, (..., 6, nv), angular rows first: J a + J̇ v is the frame's acceleration.
 
-    Along the world's axes it is the time derivative of J. Along the frame's it is that, turned into them: the rate at
-    which these axes themselves turn is not in it, as it is not in `frame_acceleration`. Arguments are as there.
+    Along the world's axes it is the time derivative of J. Along the frame's axes it is the same matrix expressed along
+    them: as in `frame_acceleration`, whose arguments it shares, the rotation of these axes does not count.
     """
     J = run(robot, _of_frame, q, v, options=(frame_jacobian_rate_program, frame, axes))
     return J.reshape(*J.shape[:-1], 6, robot.nv)
@@ -146,8 +146,8 @@ def kinetic_energy(robot: Robot, q: Any, v: Any, loop_velocities: Any = None) ->
     Args:
         q: (..., nq), configurations.
         v: (..., nv), velocities there.
-        loop_velocities: velocities of all joints in loops without a solution, in the order of
-            `robot.embedding.unsolved_links`, for dead points, at which v does not determine them.
+        loop_velocities: velocities of all joints in loops without a solution γ, in the order of
+            `robot.embedding.unsolved_links`; needed at dead points, where v does not determine them.
     """
     if loop_velocities is None:
         return run(robot, kinetic_energy_program, q, v)[..., 0]
@@ -155,20 +155,20 @@ def kinetic_energy(robot: Robot, q: Any, v: Any, loop_velocities: Any = None) ->
 
 
 def potential_energy(robot: Robot, q: Any) -> np.ndarray:
-    """The energy of all bodies in the field of gravity, and of springs at joints and between points; (...), J."""
+    """The potential energy, (...), J: of all bodies in gravity, and of springs at joints and between points."""
     return run(robot, potential_energy_program, q)[..., 0]
 
 
 def energies(robot: Robot, q: np.ndarray, v: np.ndarray, loop_velocities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Kinetic and potential energy, (...) each, J, of states as for `kinetic_energy`; NaN where one is not possible."""
-    some = bool(loop_velocities.shape[-1])
-    vectors, options = (q, v, loop_velocities)[: 2 + some], (True,) if some else ()
+    """Kinetic and potential energy, (...) each, J, of states as for `kinetic_energy`; NaN for invalid states."""
+    has_loops = bool(loop_velocities.shape[-1])
+    vectors, options = (q, v, loop_velocities)[: 2 + has_loops], (True,) if has_loops else ()
     kinetic = attempted(robot, kinetic_energy_program, *vectors, options=options)
     return kinetic[..., 0], attempted(robot, potential_energy_program, q)[..., 0]
 
 
 def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
-    """The link of a frame, and the transform from the link's frame to it."""
+    """The number of the link that a frame is on, and the transform from the link's frame to it."""
     known = remembered(robot, _places, _places)
     if name not in known:
         named = listed([*robot.frame_names, *robot.body_names])
@@ -177,7 +177,7 @@ def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
 
 
 def _places(robot: Robot) -> dict[str, tuple[int, Transform]]:
-    """Where all frames, contact points and bodies are on links."""
+    """By name, the link and place of each frame, contact point and body."""
     places = dict(robot.tree.place)
     for body in robot.bodies.values():
         link, place = robot.tree.place[body.name]
@@ -193,5 +193,5 @@ def _along_world(axes: str) -> bool:
 
 
 def _of_frame(robot: Robot, make: Callable[..., Any], frame: str, *axes: str) -> Any:
-    """The program that `make` gives for a frame, told along some axes where it is told along axes."""
+    """The program that `make` returns for a frame, with results along the given axes where it takes axes."""
     return make(robot, *frame_place(robot, frame), *map(_along_world, axes))

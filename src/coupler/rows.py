@@ -1,11 +1,11 @@
-"""Linear algebra of many rows, written down as a list of operations on rows of a small memory.
+"""Large linear algebra as a list of operations on rows of a small memory.
 
-A system of forty unknowns is sixty thousand products. Spelled out one by one they take seconds to trace and to compile;
-as operations on rows they are a table of some thousand entries and one loop over it, whatever runs it. What is known to
-be zero when the table is written is left out of it.
+A system of forty unknowns has sixty thousand products. Spelled out one by one, they take seconds to trace and compile.
+As operations on rows they are a table of some thousand entries and one loop over it, on every back end. Entries that
+are known to be zero when the table is written are left out.
 
-The table is data: `run` interprets it on arrays, for one state or many, and on nodes of a trace; `coupler.graph` has it
-run by machine code. In each case every number is computed by the same operations in the same order.
+The table is data: `run` interprets it on arrays, for one state or many, and on nodes of a trace; `coupler.graph` runs
+it as machine code. In each case every number results from the same operations in the same order.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ __all__ = [
     "times_vector",
 ]
 
-# Products of two numbers, from which on they are not spelled out. As operations on rows they run faster for one state,
-# up to 1.8 times slower in lanes, and compile in no time, while ten thousand that are spelled out take half a second.
+# The number of products from which on they are not spelled out. Operations on rows run faster for one state, up to 1.8
+# times slower in lanes, and compile at once, while ten thousand products that are spelled out take half a second.
 LONG = 4_000
-_DENSE = 0.4  # share of them that must not be zero: rows know no zeros within a run
+_DENSE = 0.4  # the share of products that must not be zero: within a run, operations on rows compute zeros as well
 
-# Operations, each with a target t, a source s, a place f and a width w; m is the memory, and c goes from 0 to w.
+# Operations, each with a target t, a source s, a factor f and a width w; m is the memory, and c goes from 0 to w.
 CLEAR = 0  # m[t + c] = 0
 COPY = 1  # m[t + c] = m[s + c]
 ADD = 2  # m[t + c] += m[f] m[s + c]
@@ -61,9 +61,9 @@ class RowCode:
     """A finished list of operations.
 
     Attributes:
-        code: a row for each operation, (n, 5): which one, t, s, f, w.
-        inputs: how many numbers are given; they are the first of the memory.
-        size: how many numbers the memory holds.
+        code: (n, 5), a row for each operation: its kind, t, s, f, w.
+        inputs: the number of given numbers, which are the first of the memory.
+        size: the number of numbers in the memory.
     """
 
     def __init__(self, code: np.ndarray, inputs: int, size: int) -> None:
@@ -78,24 +78,21 @@ class RowCode:
 
     @cached_property
     def products(self) -> int:
-        """How many products, divisions and roots it computes."""
+        """The number of products, divisions and roots that it computes."""
         kinds, widths = self.code[:, 0], self.code[:, 4]
-        return int(
-            widths[np.isin(kinds, (ADD, SUBTRACT, SCALE, DOT))].sum()
-            + (kinds == INVERT).sum()
-            + 4 * (kinds == REFLECT).sum()
-        )
+        products = widths[np.isin(kinds, (ADD, SUBTRACT, SCALE, DOT))].sum()
+        return int(products + (kinds == INVERT).sum() + 4 * (kinds == REFLECT).sum())
 
     @cached_property
     def depth(self) -> int:
-        """The longest chain of operations that wait for each other."""
+        """The length of the longest chain of dependent operations."""
         return int(self._after(np.zeros(self.size, int), _DEPTHS, _reflected_depths).max(initial=0))
 
     def run(self, given: Sequence[Any]) -> Any:
         """The whole memory after all operations.
 
         Args:
-            given: the first numbers of it: arrays over states, floats or nodes, one after the other.
+            given: its first numbers: arrays over states, floats or nodes.
         """
         values = [np.asarray(value) for value in given]
         kind = np.result_type(*(value.dtype for value in values))
@@ -105,7 +102,7 @@ class RowCode:
         return self._after(m, _VALUES, _reflected_values)
 
     def _after(self, m: np.ndarray, rules: Mapping[int, Rule], reflected: Callable[[Any, Any], tuple]) -> np.ndarray:
-        """The memory after all operations, by the rules for what each of them writes."""
+        """The memory after all operations, by rules for what each of them writes."""
         for kind, t, s, f, w in self.code.tolist():
             if kind == REFLECT:
                 m[t], m[f], m[w] = reflected(m[t], m[s])
@@ -117,7 +114,7 @@ class RowCode:
         return m
 
 
-# What operations write, from what is in m[t : t + w], in m[s : s + w] and in m[f]: values, or how deep they are.
+# What operations write, for the contents of m[t : t + w], m[s : s + w] and m[f]: values, or their depths.
 _VALUES: dict[int, Rule] = {
     CLEAR: lambda t, s, f: 0.0,
     COPY: lambda t, s, f: s,
@@ -150,16 +147,16 @@ def _reflected_depths(x: Any, square: Any) -> tuple[Any, Any, Any]:
 
 
 class Rows:
-    """Writes operations down: memory is taken, numbers are put into it, rows are computed with, and all is run."""
+    """Records operations: memory is taken, numbers are put into it, rows are computed, and finally all is run."""
 
     def __init__(self) -> None:
         self._given: list[Any] = []
-        self._numbers: dict[int, int] = {}  # which of them a node is
+        self._numbers: dict[int, int] = {}  # by the id of a given number, its place among these
         self._code: list[tuple[int, int, int, int, int]] = []
         self._size = 0
 
     def take(self, size: int) -> int:
-        """Takes memory for so many numbers, all zero at first; returns where it starts."""
+        """Takes memory for that many numbers, initially zero; returns where it starts."""
         self._size += size
         return self._size - size
 
@@ -175,7 +172,7 @@ class Rows:
             self._code.append((COPY, at, ~number, 0, 1))
 
     def put_matrix(self, at: int, matrix: Any, width: int) -> None:
-        """Puts what is not zero of a matrix into rows of a width."""
+        """Puts the entries of a matrix that are not zero into rows of a width."""
         for i, row in enumerate(matrix):
             for j, value in enumerate(row):
                 if not is_zero(value):
@@ -206,7 +203,7 @@ class Rows:
         self._code.append((CLEAR, target, 0, 0, width))
 
     def run(self) -> _Memory:
-        """The memory after all that was written down, by node or number."""
+        """Runs all recorded operations on the given numbers or nodes; returns the memory afterwards."""
         inputs = len(self._given)
         code = np.array(self._code, np.int64).reshape(-1, 5)
         kinds = code[:, 0]
@@ -223,24 +220,24 @@ class Rows:
 
 
 class _Memory:
-    """The memory of `Rows`, by the places that it gave out."""
+    """The memory of `Rows` after it was run, by the places that `take` returned."""
 
     def __init__(self, values: Any, inputs: int) -> None:
         self._values, self._inputs = values, inputs
 
     def matrix(self, at: int, rows: int, columns: int, width: int) -> np.ndarray:
-        """Numbers of rows of a width, from a place on."""
+        """A matrix whose rows, of a width, start at a place."""
         first = self._inputs + at
         return np.array([[self._values[first + i * width + j] for j in range(columns)] for i in range(rows)])
 
 
 def is_zero(x: Any) -> bool:
-    """Whether this is the number zero, not a node that may be."""
+    """Whether this is the number zero, or a node that is the constant zero."""
     return (x.op == "constant" and x.value == 0.0) if hasattr(x, "op") else float(x) == 0.0
 
 
 def product(A: Any, B: Any, wanted: np.ndarray | None = None) -> np.ndarray:
-    """A B of nodes; if only some of its numbers are wanted, those, and zeros in place of the others."""
+    """A B of nodes; if only some entries are wanted, these, with zeros in place of the others."""
     full_A, full_B = pattern(A), pattern(B)
     m, n = len(A), B.shape[1]
     rows = Rows()
@@ -261,7 +258,7 @@ def product(A: Any, B: Any, wanted: np.ndarray | None = None) -> np.ndarray:
 
 
 def times_vector(A: Any, x: Any) -> np.ndarray | None:
-    """A x of nodes where that is long, else None."""
+    """A x of nodes if that takes many products, else None."""
     if A.size < LONG // 4 or not has_unknown(A, x):
         return None
     full, m = pattern(A), len(A)
@@ -285,7 +282,7 @@ def times_vector(A: Any, x: Any) -> np.ndarray | None:
 
 
 def is_long_product(A: Any, B: Any) -> bool:
-    """Whether A B is better computed by rows than spelled out: long, and with zeros that are not all over the place."""
+    """Whether A B is better computed by rows than spelled out: it has many products, and few zeros within runs."""
     if A.ndim != 2 or B.ndim != 2 or A.size * B.shape[1] < LONG:
         return False
     full_A, full_B = pattern(A), pattern(B)
@@ -295,11 +292,11 @@ def is_long_product(A: Any, B: Any) -> bool:
 
 
 def has_unknown(*matrices: Any) -> bool:
-    """Whether there are nodes among the numbers that are known only later."""
+    """Whether some numbers are nodes whose values are known only at run time."""
     return any(hasattr(x, "op") and x.op != "constant" for matrix in matrices for x in np.ravel(matrix))
 
 
 def pattern(matrix: Any) -> np.ndarray:
-    """Where numbers of a matrix may be anything but zero."""
+    """Where the entries of a matrix may differ from zero."""
     flat = [not is_zero(x) for x in np.asarray(matrix, dtype=object).view(np.ndarray).ravel()]
     return np.array(flat, bool).reshape(np.shape(matrix))

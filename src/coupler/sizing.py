@@ -1,4 +1,4 @@
-"""What a motion asks of actuators, to choose them by: forces, speeds, powers and energies. [004, §1]"""
+"""What a motion demands of actuators, for choosing them: forces, speeds, powers and energies. [004, §1]"""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["ActuatorSizing", "size_actuators"]
 
 _COLUMNS = ("lowest", "highest", "peak force", "RMS force", "peak speed", "RMS speed", "peak power", "RMS power")
 _COLUMNS += ("work done", "work taken back", "peak load")
-_SHOWN = 12  # actuators whose curves are drawn: those of the largest peak power
+_SHOWN = 12  # the most actuators that have curves
 
 
 @dataclass(frozen=True, eq=False)
 class ActuatorSizing:
-    """What each actuator does along a motion: in rad, rad/s and N m if it turns, in m, m/s and N if it slides.
+    """What each actuator does during a motion, in rad, rad/s and N m if it rotates, in m, m/s and N if it slides.
 
     Attributes:
-        names: of the actuators.
-        turning: whether each turns.
+        names: the names of the actuators.
+        turning: for each, whether it rotates.
         times: n, s.
-        positions, velocities, forces: n × actuators; a force drives where it has the sign of the velocity.
-        limits: the largest force of each that its limits of effort allow to both sides; infinite where it has none.
+        positions, velocities, forces: n × actuators; a force drives if it has the sign of the velocity.
+        limits: the largest force of each that its effort limits allow in both directions; infinite without limits.
     """
 
     names: tuple[str, ...]
@@ -51,11 +51,11 @@ class ActuatorSizing:
 
     @property
     def summary(self) -> dict[str, dict[str, float]]:
-        """By actuator: lowest and highest position; peaks and RMS of force, speed and power; energies.
+        """By actuator: lowest and highest position; peak and RMS of force, speed and power; energies.
 
-        The peak of a power is that of driving or braking, whichever is larger. Work done is the energy that an actuator
-        gives, work taken back what a motion returns to it, both positive, J. The peak load is the peak force over its
-        limit, and 0 where it has none.
+        The peak power is that of driving or of braking, whichever is larger. Work done is the energy that an actuator
+        delivers, work taken back what the motion returns to it, both positive, J. The peak load is the peak force over
+        its limit, and 0 without a limit.
         """
         P = self.powers
         columns = np.stack(
@@ -91,10 +91,10 @@ class ActuatorSizing:
         return Path(path)
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
-        """Draws forces, speeds and powers over time, and energies, and returns the picture's path.
+        """Plots forces, speeds and powers over time, and energies, and returns the picture's path.
 
-        What slides is dashed.
-        Of many actuators, the curves are of those with the largest peak powers. Needs matplotlib.
+        Curves of sliding actuators are dashed. Of many actuators, only those with the largest peak powers have curves.
+        Needs matplotlib.
         """
         try:
             from matplotlib.figure import Figure  # type: ignore[import-not-found]
@@ -153,10 +153,10 @@ def size_actuators(
         times: n, s, increasing.
         q, v, a: n × nq, n × nv and n × nv, the motion.
         f_ext: n × bodies × 6, as in `inverse_dynamics`.
-        exact: as in `actuator_forces`: whether a base that nothing drives must need no force.
+        exact: as in `actuator_forces`: whether a floating base, which nothing drives, must need no force.
 
     Raises:
-        ModelError: for a motion that the actuators cannot do, as `motor_forces`, and for times that do not increase.
+        ModelError: for a motion that the actuators cannot produce, and for times that do not increase.
     """
     check_robot(robot)
     if robot.given is not None and robot.given.packed.ndim > 1:
@@ -185,7 +185,7 @@ def _peak(x: np.ndarray) -> np.ndarray:
 
 
 def _written(path: Path) -> Any:
-    """A file to write to; what cannot be written is told as any other mistake."""
+    """A file to write to; a ModelError if its folder does not exist."""
     if not path.parent.is_dir():
         raise ModelError(f"{path}: there is no folder {str(path.parent)!r}")
     return whole_file(path)

@@ -12,11 +12,11 @@ from typing import Any
 
 __all__ = ["for_each", "together"]
 
-_PATIENCE = 100  # times to look whether a worker has ended: it has little left to do, and to be woken takes longer
+_PATIENCE = 100  # polls before sleeping: a worker has little left to do by then, and being woken takes longer
 
 
 class _Job:
-    """A call that a worker may take, or its giver may take back, whoever comes first."""
+    """A call that a worker takes, or its owner takes back, whichever comes first."""
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self._function, self._arguments = function, arguments
@@ -30,18 +30,18 @@ class _Job:
         if self._taken.acquire(blocking=False):
             try:
                 self._result = self._function(*self._arguments)
-            except BaseException as error:  # which is the giver's
+            except BaseException as error:  # raised again in the owner's thread
                 self._error = error
             finally:
                 self._over = True
                 self._ended.release()
 
     def take_back(self) -> bool:
-        """Whether nobody has begun it; then nobody will."""
+        """Takes the call back; false if a worker has begun it."""
         return self._taken.acquire(blocking=False)
 
     def wait(self) -> None:
-        """Waits for its end; what is interrupted may be called again."""
+        """Waits for its end; may be called again after an interrupt."""
         for _ in range(_PATIENCE):
             if self._over:
                 return
@@ -56,14 +56,14 @@ class _Job:
 
 
 class _Pool:
-    """Threads that are made when they are first needed, and wait for jobs."""
+    """Threads that are started when they are first needed, and wait for jobs."""
 
     def __init__(self) -> None:
         self._jobs: SimpleQueue[_Job] = SimpleQueue()
         self._workers: list[threading.Thread] = []
 
     def hand_over(self, jobs: list[_Job]) -> None:
-        """Has jobs done, each by whoever is free first."""
+        """Gives jobs to the workers; each goes to the first that is free."""
         while len(self._workers) < len(jobs):
             self._workers.append(threading.Thread(target=_work, args=(self._jobs,), name="coupler", daemon=True))
             self._workers[-1].start()
@@ -86,16 +86,16 @@ if hasattr(os, "register_at_fork"):
 def together(
     function: Callable[..., Any], arguments: tuple[Any, ...], threads: int, stop: Callable[[], None] | None = None
 ) -> list[Any]:
-    """Calls the function with the same arguments in several threads, one of them this one; returns all results.
+    """Calls a function with the same arguments in several threads, this one included; returns all results.
 
-    A call that has not begun when this thread's has ended is not made. Returns, or raises, only when all calls have
-    ended: they work in memory that the caller is free to give up then.
+    A call that has not begun when this thread's call has ended is not made. Returns, or raises, only when all calls
+    have ended, because they use memory that the caller may release then.
 
     Args:
         function: what to call.
-        arguments: of each call.
-        threads: how many calls to make.
-        stop: called where Ctrl-C interrupts the waiting, to have the calls end soon.
+        arguments: the arguments of each call.
+        threads: the number of calls.
+        stop: called when Ctrl-C interrupts the waiting, to make the calls end soon.
     """
     others = [_Job(function, arguments) for _ in range(threads - 1)]
     _POOL.hand_over(others)
@@ -119,11 +119,11 @@ def together(
 
 
 def for_each(function: Callable[[Any], Iterable[Any] | None], items: Iterable[Any], threads: int) -> None:
-    """Calls the function with each item, in several threads, one of them this one.
+    """Calls a function with each item, in several threads, this one included.
 
-    After an error no more items are begun. As they are begun in their order, the error that is raised is that of the
-    first item which has one, whichever thread was faster. What takes long is a generator that yields now and then:
-    after Ctrl-C, no thread goes on beyond that.
+    After an error no more items are begun. Items are begun in order, so that the error that is raised is that of the
+    first item that has one, whichever thread was faster. A function that takes long is a generator that yields now and
+    then: after Ctrl-C, no thread continues beyond the next yield.
     """
     waiting, errors, interruptions = deque(enumerate(items)), dict[int, BaseException](), list[BaseException]()
 

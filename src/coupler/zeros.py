@@ -1,7 +1,7 @@
-"""Where known zeros of large matrices are, and orders of elimination in which they last.
+"""Sparsity: where large matrices have known zeros, and orders of elimination that preserve them.
 
-A pattern is an array of truth values: whether a number may be anything but zero. Loops side by side have few joints in
-common, so that most of their matrices are zeros, and stay so if what they have in common is eliminated last.
+A pattern is an array of booleans: whether an entry may differ from zero. Loops side by side have few joints in common,
+so that most entries of their matrices are zero, and remain zero if what they have in common is eliminated last.
 """
 
 from __future__ import annotations
@@ -10,15 +10,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coupler.grouping import grouped
+
 __all__ = ["Reflection", "inverse_pattern", "least_fill", "null_space_patterns", "plan_of_reflections", "runs"]
 
-_GAP = 8  # zeros, fewer of which are computed with what is around them
+_GAP = 8  # zeros: shorter gaps between other entries are computed with them
 
-Reflection = tuple[int, tuple[int, ...]]  # a column, and rows whose entries in it are taken onto the first of them
+Reflection = tuple[int, tuple[int, ...]]  # a column, and the rows whose entries in it are reflected onto the first
 
 
 def runs(full: np.ndarray) -> list[tuple[int, int]]:
-    """First place and length of each run of a row's pattern; zeros in short gaps belong to it."""
+    """Start and length of each run of entries in the pattern of a row; zeros in short gaps belong to a run."""
     places = np.flatnonzero(full)
     if not places.size:
         return []
@@ -27,14 +29,14 @@ def runs(full: np.ndarray) -> list[tuple[int, int]]:
 
 
 def least_fill(full: np.ndarray) -> list[int]:
-    """An order of elimination for a symmetric matrix: next is always the unknown that the fewest others depend on."""
+    """An order of elimination for a symmetric matrix, by minimum degree: the fewest neighbours first."""
     graph = (full | full.T) & ~np.eye(len(full), dtype=bool)
-    left, order = np.ones(len(full), bool), list[int]()
+    is_left, order = np.ones(len(full), bool), list[int]()
     for _ in range(len(full)):
-        waiting = np.flatnonzero(left)
-        i = int(waiting[np.argmin(graph[np.ix_(waiting, waiting)].sum(axis=1))])
-        left[i] = False
-        others = np.flatnonzero(graph[i] & left)
+        remaining = np.flatnonzero(is_left)
+        i = int(remaining[np.argmin(graph[np.ix_(remaining, remaining)].sum(axis=1))])
+        is_left[i] = False
+        others = np.flatnonzero(graph[i] & is_left)
         graph[np.ix_(others, others)] = True
         graph[others, others] = False
         order.append(i)
@@ -42,36 +44,33 @@ def least_fill(full: np.ndarray) -> list[int]:
 
 
 def plan_of_reflections(full: np.ndarray) -> tuple[list[Reflection], list[tuple[int, int]], list[int]]:
-    """Householder's reflections that make a matrix triangular, for its pattern, p × m with p ≥ m.
+    """Householder reflections that make a matrix triangular, for its pattern, p × m with p ≥ m.
 
-    The column with the fewest entries comes first. Rows with the same zeros, now and at first, are reflected among
-    themselves, which fills nothing; only one row of each kind is left for the reflection across kinds.
+    The column with the fewest entries comes first. Rows with the same zeros, now and initially, are reflected among
+    themselves, which creates no entries; only one row of each kind takes part in the reflection across kinds.
 
     Returns:
-        The reflections; columns in the order in which they are done with, each with the row that it leaves; and the
-        rows that are left in the end.
+        The reflections; the columns in the order of elimination, each with its pivot row; and the remaining rows.
     """
     at_first, full = full, full.copy()
-    left, waiting = list(range(full.shape[0])), list(range(full.shape[1]))
+    remaining, columns = list(range(full.shape[0])), list(range(full.shape[1]))
     reflections, done = list[Reflection](), list[tuple[int, int]]()
-    while waiting:
-        j = waiting[int(np.argmin(full[np.ix_(left, waiting)].sum(axis=0)))]
-        kinds: dict[bytes, list[int]] = {}
-        for i in left:
-            if full[i, j]:
-                kinds.setdefault(at_first[i].tobytes() + full[i, waiting].tobytes(), []).append(i)
-        own = [rows[0] for rows in kinds.values()]
-        own.sort(key=lambda i: (full[i, waiting].sum(), at_first[i].sum()))  # what has least in common with others goes
-        own = own or left[:1]  # singular wherever one looks: the result shows it
+    while columns:
+        j = columns[int(np.argmin(full[np.ix_(remaining, columns)].sum(axis=0)))]
+        with_entry = [i for i in remaining if full[i, j]]
+        kinds = grouped(with_entry, lambda i: at_first[i].tobytes() + full[i, columns].tobytes())
+        # One row of each kind; the first, with the least in common with others, becomes the pivot.
+        own = sorted((rows[0] for rows in kinds.values()), key=lambda i: (full[i, columns].sum(), at_first[i].sum()))
+        own = own or remaining[:1]  # structurally singular: the result will not be finite
         for rows in (*kinds.values(), own):
             if len(rows) > 1:
                 reflections.append((j, tuple(rows)))
                 full[rows] = full[rows].any(axis=0)
                 full[rows[1:], j] = False
         done.append((j, own[0]))
-        left.remove(own[0])
-        waiting.remove(j)
-    return reflections, done, left
+        remaining.remove(own[0])
+        columns.remove(j)
+    return reflections, done, remaining
 
 
 def reflected(full: np.ndarray, reflections: Sequence[Reflection]) -> np.ndarray:
@@ -93,7 +92,7 @@ def inverse_pattern(triangular: np.ndarray) -> np.ndarray:
 
 
 def null_space_patterns(full: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The patterns of N and K⁺ as `coupler.linear.null_space` finds them, for that of K, m × n."""
+    """The patterns of N and K⁺ that `coupler.linear.null_space` computes, for the pattern of K, m × n."""
     m, n = full.shape
     reflections, done, left = plan_of_reflections(full.T)
     columns, pivots = [j for j, _ in done], [i for _, i in done]

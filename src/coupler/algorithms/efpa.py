@@ -8,8 +8,8 @@ bodies of a cluster: the bodies of other clusters that carry it.
     Ω = L X Ω_λ + S D⁻¹ Sᵀ χᵀ                  acceleration of each body, by the same    outward    eq. 67
     Ω_ee′ = χ_e Ω_e′                           at the nearest cluster that carries both frames    §VIII-D
 
-χᵀ and Ω are 6 × 6 for each body, with one column for each unit force at a frame. Bodies remember them as P and A, the
-names of `PathBody`. For each frame, only the clusters between it and the ground are visited.
+χᵀ and Ω are 6 × 6 for each body, with one column for each unit force at a frame. For each frame, only the clusters
+between it and the ground are visited.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ArticulatedCluster(ClusterRecord):
 
 
 class BodyMemory(ArticulatedBody, PathBody):
-    """The same, with P = χᵀ and A = Ω: a body's force and acceleration per unit force at a frame."""
+    """The same, with χᵀ and Ω: a body's force and acceleration per unit force at a frame."""
 
 
 class ClusterMemory(ArticulatedCluster, PathCluster):
@@ -118,10 +118,10 @@ def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[
 
 def pass_force_on(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
     """Stores the force on the output bodies by a force at a frame; returns z = Sᵀ χᵀ, its force on the joints."""
-    z = force_on_joints(cluster, {body: body.memory.P for body in active})
+    z = force_on_joints(cluster, {body: body.memory.chiT for body in active})
     for output in [] if cluster.grounded else cluster.outputs:
-        P = {body: body.memory.P for body in active if body.output is output}
-        output.memory.P = propagated(cluster, output, cluster.memory.Y, P, z)
+        chiT = {body: body.memory.chiT for body in active if body.output is output}
+        output.memory.chiT = propagated(cluster, output, cluster.memory.Y, chiT, z)  # eq. 62: χ_λᵀ = Xᵀ Lᵀ χᵀ
     return z
 
 
@@ -132,7 +132,8 @@ def respond(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Bo
     """
     ydd = cluster.memory.y
     if not cluster.grounded:
-        ydd = ydd - response(cluster, cluster.memory.Y, [output.memory.A for output in cluster.outputs])
+        Omega_outputs = [output.memory.Omega for output in cluster.outputs]
+        ydd = ydd - response(cluster, cluster.memory.Y, Omega_outputs)  # eq. 64: ÿ = D⁻¹ (Sᵀ χᵀ − Uᵀ X Ω_λ)
     for body in felt:
-        across = across_joints(body, ydd)
-        body.memory.A = across if body.output.grounded else across + body.Xo @ body.output.memory.A
+        across = across_joints(body, ydd)  # eq. 65: Ω = X Ω_λ + S ÿ
+        body.memory.Omega = across if body.output.grounded else across + body.Xo @ body.output.memory.Omega

@@ -121,7 +121,7 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         Args:
             name: the name of the output.
             function: computes a cluster's columns. It takes the cluster and those of its bodies that feel forces at the
-                frame; these have P, their force per unit force at the frame, in their memory.
+                frame; these have χᵀ, their force per unit force at the frame, in their memory.
             moving: whether clusters see the frame's velocity, as `motion` in their memory.
         """
         output, nv = self.result(name, 6 * self.robot.nv), self.robot.nv
@@ -144,8 +144,8 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
                 cluster.memory.rows[row] = values
             for output in cluster.outputs:
                 if not output.grounded:
-                    forces = [body.Xo.transform_force(body.memory.P) for body in active if body.output is output]
-                    output.memory.P = sum(forces, np.zeros((6, 6)))
+                    forces = [body.Xo.transform_force(body.memory.chiT) for body in active if body.output is output]
+                    output.memory.chiT = sum(forces, np.zeros((6, 6)))
 
         paths.inward(along)
 

@@ -163,14 +163,14 @@ def frame_jacobian_rate_program(robot: Robot, link: int, place: Transform, along
 
 
 def columns(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
-    """A cluster's columns of J: Σ Pᵀ S, where Pᵀ is the transform from a body to the frame."""
-    return sum(body.memory.P.T @ body.S for body in active)
+    """A cluster's columns of J: Σ χ S, where χ is the transform from a body to the frame."""
+    return sum(body.memory.chiT.T @ body.S for body in active)
 
 
 def column_rates(cluster: Visit[Any, FrameCluster], active: Sequence[Body[Any]]) -> Any:
-    """A cluster's columns of J̇: Σ Pᵀ (Ṡ + v × S), plus J_ω × u in the lower rows, for the velocity u of the origin."""
+    """A cluster's columns of J̇: Σ χ (Ṡ + v × S), plus J_ω × u in the lower rows, for the velocity u of the origin."""
     rates = cluster.rates(lambda moved: np.array([body.S for body in moved.bodies]))
-    total: Any = sum(body.memory.P.T @ (rates[body.number] + crossed(body.v, body.S)) for body in active)
+    total: Any = sum(body.memory.chiT.T @ (rates[body.number] + crossed(body.v, body.S)) for body in active)
     angular, u = columns(cluster, active)[:3], cluster.memory.motion[3:]
     return np.concatenate([total[:3], total[3:] + np.array([cross(w, u) for w in angular.T]).T])
 

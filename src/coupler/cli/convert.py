@@ -12,7 +12,7 @@ from shutil import rmtree
 from coupler.cli.agreement import agreement
 from coupler.cli.loading import caught_warnings, load_file, load_robot
 from coupler.cli.output import columns, complain, fitted
-from coupler.cli.parser import Verb, add_file
+from coupler.cli.parser import Verb, add_file, add_force, check_out
 from coupler.model import ModelError, Robot
 from coupler.model.wording import counted
 
@@ -23,13 +23,12 @@ AGREED = 1e-9
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "IN")
     parser.add_argument("out", metavar="OUT", type=Path, help="the file to write: .urdf, .xml (MJCF) or .sdf")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    add_force(parser)
 
 
 def _run(given: Namespace) -> int:
     out: Path = given.out
-    if out.exists() and not given.force:
-        raise ModelError(f"{out} exists already; --force overwrites it")
+    check_out(out, given)
     robot = load_robot(given)
     with _restored_on_failure(out), caught_warnings() as messages:
         reread = _save_and_reload(robot, given)

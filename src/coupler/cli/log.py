@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coupler.cli.output import columns, print_json
-from coupler.cli.parser import Verb, add_json
+from coupler.cli.parser import Verb, add_force, add_json, check_out
 from coupler.model import ModelError
 from coupler.model.wording import counted
 
@@ -18,7 +18,7 @@ def _add(parser: ArgumentParser) -> None:
         "out", metavar="OUT", type=Path, nargs="?", help="the file to write: .clog, .npz, .csv, .mcap or .rrd (Rerun)"
     )
     parser.add_argument("--every", metavar="N", type=int, default=1, help="take one row of N")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    add_force(parser)
     add_json(parser)
 
 
@@ -36,8 +36,7 @@ def _run(given: Namespace) -> int:
         else:
             print(columns({name.replace("_", " "): _text(value) for name, value in facts.items()}))
         return 1 if damage else 0
-    if out.exists() and not given.force:
-        raise ModelError(f"{out} exists already; --force overwrites it")
+    check_out(out, given)
     log.save(out)
     if given.json:
         print_json({"saved": str(out), "rows": len(log)})

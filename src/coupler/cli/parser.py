@@ -5,7 +5,10 @@ from __future__ import annotations
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NoReturn
+
+from coupler.model import ModelError
 
 
 class UsageError(Exception):
@@ -84,6 +87,16 @@ def add_robot_of_log(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--robot", metavar="FILE", help="the robot of the log (default: the bundled one of the name in the log)"
     )
+
+
+def add_force(parser: ArgumentParser) -> None:
+    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+
+
+def check_out(out: Path, given: Namespace) -> None:
+    """Refuses to overwrite a file, unless the user asks for it."""
+    if out.exists() and not given.force:
+        raise ModelError(f"{out} exists already; --force overwrites it")
 
 
 def add_json(parser: ArgumentParser) -> None:

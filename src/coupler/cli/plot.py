@@ -6,22 +6,20 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from coupler.cli.loading import load_with_log
-from coupler.cli.parser import Verb, add_file, add_robot_of_log
-from coupler.model import ModelError
+from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out
 
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "LOG")
     parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the picture (default: LOG_plot.png)")
     add_robot_of_log(parser)
-    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    add_force(parser)
 
 
 def _run(given: Namespace) -> int:
     log_file = Path(given.file)
     out = given.out or log_file.with_name(f"{log_file.stem}_plot.png")
-    if out.exists() and not given.force:
-        raise ModelError(f"{out} exists already; --force overwrites it")
+    check_out(out, given)
     robot, log = load_with_log(given, needed=False)
     print(f"saved {log.plot(out, robot)}")
     return 0

@@ -7,8 +7,7 @@ from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from coupler.cli.loading import load_with_log
-from coupler.cli.parser import Verb, add_file, add_robot_of_log
-from coupler.model import ModelError
+from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out
 
 
 def _add(parser: ArgumentParser) -> None:
@@ -19,14 +18,13 @@ def _add(parser: ArgumentParser) -> None:
     parser.add_argument("--size", metavar="WxH", type=_size, help="px (default: 960x640, of a film 480x320)")
     parser.add_argument("--rate", metavar="N", type=float, default=20.0, help="frames a second of a film (default: 20)")
     parser.add_argument("--speed", metavar="S", type=float, default=1.0, help="0.1 is ten times slower (default: 1)")
-    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    add_force(parser)
 
 
 def _run(given: Namespace) -> int:
     from coupler.view.render import render
 
-    if given.out.exists() and not given.force:
-        raise ModelError(f"{given.out} exists already; --force overwrites it")
+    check_out(given.out, given)
     robot, log = load_with_log(given)
     options = {"time": given.time, "size": given.size, "frames_per_second": given.rate, "speed": given.speed}
     progress = _tell if sys.stderr.isatty() else None

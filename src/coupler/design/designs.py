@@ -1,4 +1,4 @@
-"""What a sweep has found: the numbers of many designs, and what was measured of each."""
+"""The result of a sweep: the parameters of many designs, and what was measured of each."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from coupler.model.wording import counted, listed
 
 @dataclass(frozen=True, eq=False)
 class Designs:
-    """Designs of a robot, one in a row.
+    """Designs of a robot, one per row.
 
     Attributes:
-        parameters: by name, each (n, ...): the numbers of the designs.
-        results: by name, each (n, ...): what was measured of them.
+        parameters: by name, (n, ...) each, the parameters of the designs.
+        results: by name, (n, ...) each, what was measured of them.
     """
 
     parameters: Mapping[str, np.ndarray]
@@ -29,7 +29,7 @@ class Designs:
         return len(next(iter(self.parameters.values())))
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """What was measured under a name, or the parameter of that name, (n, ...)."""
+        """The result, or the parameter, of that name, (n, ...)."""
         values = self.results.get(name, self.parameters.get(name))
         if values is None:
             raise ModelError(f"nothing was measured as {name!r}; there are {listed([*self.results, *self.parameters])}")
@@ -76,8 +76,8 @@ class Designs:
             if values.ndim == 1 and not np.isnan(values).all():
                 least, most = np.nanmin(values), np.nanmax(values)
                 without = int(np.isnan(values).sum())
-                told = f"; none for {counted(without, 'design')}" if without else ""
-                lines.append(f"  {name}: {least:.6g} (design {self.best(name)}) to {most:.6g}{told}")
+                missing = f"; none for {counted(without, 'design')}" if without else ""
+                lines.append(f"  {name}: {least:.6g} (design {self.best(name)}) to {most:.6g}{missing}")
             else:
                 lines.append(f"  {name}: {' × '.join(map(str, values.shape))}")
         return "\n".join(lines)

@@ -1,9 +1,9 @@
-"""What tells one sweep from another: its robot, its designs, and the function with all that it uses.
+"""The identity of a sweep: digests of its robot, its designs, and its function with all that the function uses.
 
-A function that was changed, or that uses a number that was, measures something else: what the file of a sweep has is
-then not what would be measured now. Looked at are the text of a function, its defaults, the variables around it and the
-global ones that it names, and in the same way the functions of the same module that it calls. Modules, and what
-libraries make (a logger, a bar that shows progress), count by name alone; not so what NumPy and SciPy make.
+If a function, or a number that it uses, was changed, the results in the file of a sweep are not those that would be
+measured now. The digest of a function covers its text, its defaults, the variables around it and the global variables
+that it names and, in the same way, the functions of the same module that it calls. Modules, and objects of libraries (a
+logger, a progress bar), count by name only; those of NumPy and SciPy count by value.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ import numpy as np
 from coupler.graph import template
 from coupler.model import Robot
 
-_OPEN = ("coupler", "numpy", "scipy")  # libraries whose objects are numbers
+_OPEN = ("coupler", "numpy", "scipy")  # libraries whose objects count by value
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, PurePath, Enum, slice, range)
 
 
 def identity(
     robot: Robot, values: Mapping[str, np.ndarray], measure: Callable[..., Any], at_once: int
 ) -> dict[str, str]:
-    """A digest of each thing that a sweep depends on, by what to call it in an error."""
+    """A digest of each thing that a sweep depends on, by its name in errors."""
     parts: dict[str, Any] = {"the robot": robot, "the parameters": dict(values), "at_once": at_once}
     held = dict(_used_by(measure)) if isinstance(measure, FunctionType) else {}
     parts["the function"] = _text_of(measure) if held else measure
@@ -49,7 +49,7 @@ def _digest(value: Any) -> str:
 
 
 def _pieces(value: Any, seen: set[int]) -> Iterator[bytes]:
-    """All that a value is, piece by piece; what was met before is not told again."""
+    """A value as bytes, piece by piece; an object that was seen before is not repeated."""
     yield type(value).__qualname__.encode()
     if isinstance(value, _PLAIN):
         yield repr(value).encode()
@@ -92,7 +92,7 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _state_of(value: Any) -> Any:
-    """What an object has: its attributes, or what it would be pickled as; of coupler's, not what is only remembered."""
+    """The state of an object: its attributes, without those that coupler caches, or what it would be pickled as."""
     package = type(value).__module__.partition(".")[0]
     if isinstance(value, numbers.Number | date | time | timedelta):
         return repr(value)
@@ -107,7 +107,7 @@ def _state_of(value: Any) -> Any:
 
 
 def _text_of(made: Any) -> str:
-    """The text of a function or a class, or where there is none, as of what is typed, its instructions."""
+    """The source of a function or a class; without one, as in an interactive session, its byte code."""
     if not isinstance(made, FunctionType | type) or _is_library(made):
         return f"{getattr(made, '__module__', '')}.{getattr(made, '__qualname__', repr(type(made)))}"
     try:
@@ -118,7 +118,7 @@ def _text_of(made: Any) -> str:
 
 
 def _is_library(made: Any) -> bool:
-    """Whether a function or a class is of Python's or an installed library."""
+    """Whether a function or a class belongs to Python or to an installed library."""
     package = (getattr(made, "__module__", None) or "").partition(".")[0]
     path = getattr(sys.modules.get(package), "__file__", None) or ""
     installed = {"site-packages", "dist-packages"}.intersection(Path(path).parts)
@@ -130,7 +130,7 @@ def _instructions(code: CodeType) -> str:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """The code of a function and of those that are defined in it."""
+    """The code of a function and of the functions defined in it."""
     yield code
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
@@ -138,7 +138,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """What a function uses besides its arguments, by name: defaults, variables around it, and global ones."""
+    """By name, what a function uses besides its arguments: defaults, variables around it, and global variables."""
     if _is_library(function):
         return
     yield from (("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__))
@@ -156,7 +156,7 @@ def _used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
 
 
 def _parts_of_robot(robot: Robot) -> Iterator[Any]:
-    """All that a robot is made of, as arrays and as what prints the same for the same."""
+    """The parts of a robot, as arrays and as text."""
     yield from (robot.name, dict(robot.closure), repr((robot.exclusions, robot.contact_pairs, robot.actuators)))
     yield from (robot.precision, robot.locks_idle)
     yield robot.parameters

@@ -1,4 +1,4 @@
-"""The file of a sweep: what is done of it, kept as it is done, so that an interrupted sweep goes on where it was."""
+"""The file of a sweep: results are kept as they are computed, so that an interrupted sweep can continue."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _KIND = "coupler sweep 2"
 
 
 class SweepFile:
-    """Shares of a sweep in an SQLite file, each of them there as a whole or not at all."""
+    """The shares of a sweep in an SQLite file; each is there completely or not at all."""
 
     def __init__(self, path: str | Path, identity: Mapping[str, str]) -> None:
         """Opens a file, or begins it.
 
         Args:
             path: of the file.
-            identity: tells one sweep from another: a digest of each thing that it depends on.
+            identity: a digest of each thing that the sweep depends on.
 
         Raises:
             ModelError: for a file of something else, or of another sweep.

@@ -22,7 +22,7 @@ from coupler.model.wording import listed
 
 Measure = Callable[[Robot], Any]
 
-_PATIENCE, _PAUSE = 1.0, 0.2  # s: shorter sweeps show nothing, and others a line so often
+_PATIENCE, _PAUSE = 1.0, 0.2  # s: shorter sweeps show nothing; the time between updates
 _WIDTH = 24  # characters of the bar
 _ERRORS = ("raise", "nan")
 
@@ -50,24 +50,26 @@ def sweep(
         robot.with_parameters(designs.design(designs.best("peak")))
 
     Args:
-        parameters: by name, as `Robot.parameters` lists them, each (n, ...): one for each design. With `grid`, each has
-            values of its own, and designs are all their combinations.
-        measure: takes the robot with parameters of leading dimensions (n, 1), which fit states of a motion along the
-            second; gives numbers by name, each (n, ...), or one such array, which is then called "result".
-        grid: whether to combine all values of each parameter with all of the others.
+        robot: the robot whose numbers vary.
+        parameters: by name, as in `Robot.parameters`, arrays (n, ...) with one row for each design. With `grid`, each
+            parameter has its own number of values, and the designs are all combinations.
+        measure: takes the robot with given parameters of leading dimensions (n, 1), so that a batch of states of a
+            motion can lie along the second. Returns results by name, each (n, ...), or one such array, which is then
+            called "result".
+        grid: whether to combine all values of each parameter with all values of the others.
         at_once: how many designs are measured in one call.
         on: "here", in this process, whose batches use all cores; "processes", in several; or "ray", on the machines of
-            a Ray cluster: the one that is connected to, or a new one of this machine (extra `coupler[ray]`).
-        workers: how many processes, or how many shares Ray is given at a time; chosen if not given.
-        file: where to keep what is done. A sweep that was interrupted goes on from its file; that of another robot, of
-            other parameters, or of another function or of one that uses other numbers, is refused.
-        errors: what becomes of designs that cannot be, whose loops do not close for example: "raise" what the function
-            raises, or "nan", which gives designs for which it raises a `ModelError` NaN as results.
-        progress: whether to show the progress; None shows it on a terminal.
+            a Ray cluster: the connected one, or a new one on this machine (extra `coupler[ray]`).
+        workers: how many processes to use, or how many shares to give to Ray at a time; chosen automatically if None.
+        file: where to keep results. An interrupted sweep continues from its file. A file of another robot, other
+            parameters, another function, or a function that uses other numbers, raises an error.
+        errors: what to do with designs that are impossible, because their loops do not close, say: "raise" the error of
+            the function, or "nan" to make the results of designs for which it raises a `ModelError` NaN.
+        progress: whether to show the progress; None shows it on a terminal only.
 
     Raises:
-        ModelError: for parameters that there are not or do not fit together, and for results of a wrong shape. What the
-            function raises comes through.
+        ModelError: for parameters that do not exist or do not fit together, and for results of a wrong shape. Errors of
+            the function come through.
     """
     for option, given, known in (("on", on, WORKERS), ("errors", errors, _ERRORS)):
         if given not in known:
@@ -101,7 +103,7 @@ def sweep(
 
 @dataclass(frozen=True)
 class _Share:
-    """Measures some of the designs, by the number of their share."""
+    """Measures a share of the designs, by its number."""
 
     robot: Robot
     values: Mapping[str, np.ndarray]
@@ -114,7 +116,7 @@ class _Share:
         return self._measured(number * self.at_once, min((number + 1) * self.at_once, count))
 
     def _measured(self, first: int, last: int) -> Results:
-        """Results of designs from first to last, exclusive; nothing, if none of them can be."""
+        """The results of designs from first to last, exclusive; empty if all of them are impossible."""
         robot = self.robot.with_parameters({name: value[first:last, None] for name, value in self.values.items()})
         try:
             given = self.measure(robot)
@@ -133,7 +135,7 @@ class _Share:
 
 
 def _in_a_row(parts: Sequence[Results], lengths: Sequence[int]) -> Results:
-    """Results of designs that follow each other, so many in each part; NaN for parts without results."""
+    """The results of consecutive parts of that many designs, joined; NaN for parts without results."""
     known = [own for own in parts if own]
     for own in known:
         if list(own) != list(known[0]):
@@ -182,8 +184,8 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
         index = np.meshgrid(*(np.arange(len(value)) for value in values.values()), indexing="ij")
         values = {name: value[own.ravel()] for (name, value), own in zip(values.items(), index, strict=True)}
     if len({len(value) for value in values.values()}) > 1:
-        told = ", ".join(f"{name}: {len(value)}" for name, value in values.items())
-        raise ModelError(f"parameters are those of different numbers of designs ({told}); grid=True combines them")
+        counts = ", ".join(f"{name}: {len(value)}" for name, value in values.items())
+        raise ModelError(f"parameters are those of different numbers of designs ({counts}); grid=True combines them")
     return values
 
 
@@ -194,7 +196,7 @@ def _count(what: str, value: Any) -> int:
 
 
 class _Progress:
-    """A line on stderr, once a sweep takes long."""
+    """A line on stderr that shows the progress of a long sweep."""
 
     def __init__(self, shares: int, before: int, shown: bool | None) -> None:
         self._shares, self._before, self._done = shares, before, before

@@ -1,7 +1,7 @@
-"""Who computes the shares of a sweep: this process, other processes, or the machines of a Ray cluster.
+"""Computing the shares of a sweep: in this process, in other processes, or on the machines of a Ray cluster.
 
-A worker that is lost, because it was killed, ran out of memory, or its machine is gone, loses its share, which another
-one then does. What a function raises is not tried again: it would raise it again.
+If a worker is lost, because it was killed, ran out of memory, or its machine is gone, another one computes its share.
+After an error of the function, there is no second try: it would fail again.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from coupler.model import ModelError
 
 Task = Callable[[int], Any]  # from the number of a share to its results
 
-_TRIES = 3  # how often a share is done when workers are lost
-_AHEAD = 2  # shares that wait for each worker
+_TRIES = 3  # how often a share is tried when workers are lost
+_AHEAD = 2  # shares that are queued for each processor
 
 WORKERS = ("here", "processes", "ray")
 
 
 def computed(task: Task, shares: Iterable[int], on: str, workers: int | None) -> Iterator[tuple[int, Any]]:
-    """Results of shares, by number, as they come.
+    """The results of shares, with their numbers, as they are completed.
 
     Args:
-        task: computes a share; what it holds goes to each worker once.
-        shares: their numbers.
+        task: computes a share; it is sent to each worker once.
+        shares: the numbers of the shares.
         on: one of `WORKERS`.
-        workers: how many; as many as there are processors, or as Ray decides, if not given.
+        workers: how many workers; if None, the number of processors, or what Ray decides.
     """
     if on == "here":
         return ((number, task(number)) for number in shares)

@@ -14,12 +14,12 @@ Array = Any  # an ndarray of floats, or of nodes
 
 
 class Cholesky:
-    """The factors L D Lᵀ of a symmetric positive definite matrix, without square roots; its upper triangle is read.
+    """The factors L D Lᵀ of a symmetric positive definite matrix, of which only the upper triangle is read.
 
-    Of a large one, rows and columns are eliminated in the order in which most of its known zeros last.
+    The unknowns of a large matrix are eliminated in an order that preserves most of its known zeros.
 
     Attributes:
-        L: its rows, without the unit diagonal.
+        L: the rows of L, without the unit diagonal.
     """
 
     def __init__(self, A: Array) -> None:
@@ -40,7 +40,7 @@ class Cholesky:
                 self.L[i].append(value * self._reciprocal[j])
 
     def _factorise_by_rows(self, A: Array) -> None:
-        """The same, row after row of D Lᵀ and of Lᵀ."""
+        """The same as operations on rows: row after row of D Lᵀ and of Lᵀ."""
         n, rows = len(A), Rows()
         U, Lt, r = rows.take(n * n), rows.take(n * n), rows.take(n)
         upper = np.triu(pattern(A))
@@ -65,7 +65,7 @@ class Cholesky:
 
     @property
     def reciprocal(self) -> list[Any]:
-        """1 / D, by rows of the matrix."""
+        """The reciprocals 1 / D, in the order of the rows of the matrix."""
         return [r for _, r in sorted(zip(self._order, self._reciprocal, strict=True), key=lambda pair: pair[0])]
 
     def solve(self, b: Array) -> Array:
@@ -79,7 +79,7 @@ class Cholesky:
         return np.array(x)
 
     def sandwich(self, B: Array) -> Array:
-        """Bᵀ A⁻¹ B, symmetric, for the columns of a matrix: half the work of solving for them."""
+        """Bᵀ A⁻¹ B, symmetric: half the work of solving for the columns of B."""
         x = np.array(self._forward(B))
         upper = symmetric_product((x * np.array(self._reciprocal)[:, None]).T, x)
         return np.array([[upper[min(i, j), max(i, j)] for j in range(B.shape[1])] for i in range(B.shape[1])])
@@ -90,7 +90,7 @@ class Cholesky:
         return self.sandwich(unit) if self._by_rows else self.solve(unit)
 
     def root(self) -> Array:
-        """R with A⁻¹ = Rᵀ R; lower triangular, but for the order of columns where it was changed."""
+        """R with A⁻¹ = Rᵀ R, lower triangular up to the order of elimination."""
         return np.sqrt(np.array(self._reciprocal))[:, None] * np.array(self._forward(np.eye(len(self.L))))
 
     def _forward(self, b: Array) -> list[Any]:
@@ -133,7 +133,7 @@ class Cholesky:
 
 
 def factors_by_rows(A: Array) -> Array | None:
-    """L and U of a long A without pivoting, in one matrix, with 1/u on the diagonal; None if it is not long."""
+    """L and U of a large A without pivoting, in one matrix, with 1/u on the diagonal; None if A is small."""
     n = len(A)
     if n**3 // 3 < LONG or not has_unknown(A):
         return None

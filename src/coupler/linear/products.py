@@ -12,14 +12,14 @@ Array = Any  # an ndarray of floats, or of nodes
 
 
 def known_value(x: Any) -> float | None:
-    """The value of a number, or of a node that is a constant; None of a node that is known only later."""
+    """The value of a number or of a constant node; None for a node whose value is known only at run time."""
     if hasattr(x, "op"):
         return x.value if x.op == "constant" else None
     return float(x)
 
 
 def symmetric_product(A: Array, B: Array) -> Array:
-    """A B where that is symmetric: its upper triangle, and zeros below."""
+    """The upper triangle of a symmetric product A B, with zeros below."""
     if is_long_product(A, B) and has_unknown(A, B):
         return product(A, B, ~np.tri(len(A), k=-1, dtype=bool))
     n = len(A)
@@ -27,7 +27,7 @@ def symmetric_product(A: Array, B: Array) -> Array:
 
 
 def product_where(A: Array, B: Array, wanted: np.ndarray) -> Array:
-    """Those numbers of A B that are wanted, and zeros in place of the others."""
+    """The entries of A B that are wanted, with zeros in place of the others."""
     if has_unknown(A, B):
         return product(A, B, wanted)
     return np.where(wanted, A @ B, 0.0)

@@ -15,9 +15,10 @@ Array = Any  # an ndarray of floats, or of nodes
 
 
 def solve(A: Array, B: Array) -> Array:
-    """A⁻¹ B for a small square A of any kind, and a vector or matrix B.
+    """A⁻¹ B for a small regular A, and a vector or matrix B.
 
-    One and two rows are solved by hand, more by Householder's reflections, which need no pivots and hence no branches.
+    Systems of one and two rows are solved by Cramer's rule, larger ones by Householder reflections, which need no
+    pivots and hence no branches.
     """
     columns = B[:, None] if B.ndim == 1 else B
     if len(A) == 1:
@@ -31,19 +32,19 @@ def solve(A: Array, B: Array) -> Array:
 
 
 def _solve_by_reflections(A: Array, B: Array) -> Array:
-    """R X = Qᵀ B, where Q R = A with its columns in another order.
+    """X of R X = Qᵀ B, where Q R is A with its columns in another order.
 
-    A reflection takes a column's entries, in rows that are left, onto one of them. Rows with a zero there, as loops
-    side by side leave many, take no part.
+    A reflection maps the entries of a column, in the remaining rows, onto one of them. Rows with a zero there, of which
+    loops side by side have many, take no part.
     """
     n = len(A)
     if _are_long_reflections(A, B) and has_unknown(A):
         return solve_by_rows(A, B)
     rows = [list(row) for row in np.concatenate([A, B], axis=1)]
-    left, waiting = list(range(n)), list(range(n))
+    rows_left, columns_left = list(range(n)), list(range(n))
     solved: list[tuple[int, int]] = []  # columns, and the rows that give their unknowns
-    while waiting:
-        solved.append(_reflect_next(rows, left, waiting))
+    while columns_left:
+        solved.append(_reflect_next(rows, rows_left, columns_left))
     X: list[Any] = [None] * n
     for k in reversed(range(n)):
         j, i = solved[k]
@@ -53,37 +54,37 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
 
 
 def null_space(K: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
-    """An orthonormal basis N of what K maps to zero, n × (n − m), and K⁺ = Kᵀ (K Kᵀ)⁻¹, n × m.
+    """An orthonormal basis N of the null space of K, n × (n − m), and K⁺ = Kᵀ (K Kᵀ)⁻¹, n × m.
 
-    Householder's reflections take Kᵀ to Q₁ R; the other columns of Q are N, and K⁺ = Q₁ R⁻ᵀ. There are no pivots and
-    hence no branches: what K is decides nothing but numbers.
+    Householder reflections factor Kᵀ = Q₁ R; the other columns of Q are N, and K⁺ = Q₁ R⁻ᵀ. There are no pivots and
+    hence no branches: the operations do not depend on the numbers in K.
 
     Args:
-        K: m × n, with m ≤ n rows, none of which follows from others.
-        full: where K may be anything but zero. If given, N and K⁺ have zeros where `null_space_patterns` says.
+        K: m × n, with m ≤ n linearly independent rows.
+        full: the pattern of K. If given, N and K⁺ have zeros exactly where `null_space_patterns` says.
     """
     m, n = K.shape
     if full is not None or (_are_long_reflections(K.T, np.eye(n)) and has_unknown(K)):
         return null_space_by_rows(K, pattern(K) if full is None else full)
     rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
-    left, waiting, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
-    while waiting:
-        done.append(_reflect_next(rows, left, waiting))
+    rows_left, columns_left, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
+    while columns_left:
+        done.append(_reflect_next(rows, rows_left, columns_left))
     z: list[Any] = []  # R⁻ᵀ, row by row
     for k, (j, i) in enumerate(done):
         known = [(rows[other][j], z[a]) for a, (_, other) in enumerate(done[:k]) if not is_zero(rows[other][j])]
         z.append((np.eye(m)[j] - sum((a * x for a, x in known), 0.0)) / rows[i][j])
     Q1 = np.array([rows[i][m:] for _, i in done]).T
-    return np.array([rows[i][m:] for i in left]).reshape(n - m, n).T, Q1 @ np.array(z)
+    return np.array([rows[i][m:] for i in rows_left]).reshape(n - m, n).T, Q1 @ np.array(z)
 
 
 def least_squares(A: Array, b: Array, spanning: Sequence[int] | None = None) -> Array:
-    """x for which A x is nearest to b, the shortest one if there are several.
+    """x for which A x is closest to b, the shortest one if there are several.
 
     Args:
-        A: m × n, a matrix of any shape.
-        b: (m,), a vector.
-        spanning: columns of A of which all others are made, and none of them; needed where A is not of full rank.
+        A: m × n.
+        b: (m,).
+        spanning: independent columns of A that span all others; needed if A does not have full rank.
     """
     m, n = A.shape
     if spanning is not None and len(spanning) < min(m, n):  # A = C (C⁺ A), both factors of full rank
@@ -95,7 +96,7 @@ def least_squares(A: Array, b: Array, spanning: Sequence[int] | None = None) -> 
 
 
 def _are_long_reflections(A: Array, B: Array) -> bool:
-    """Whether they are better computed by rows than spelled out."""
+    """Whether reflections are better computed by rows than spelled out."""
     (p, m), n = A.shape, B.shape[1]
     if p * m * (m + n) < LONG:
         return False
@@ -104,23 +105,23 @@ def _are_long_reflections(A: Array, B: Array) -> bool:
     return sum(2 * len(own) * (m - turn[j] + n) for j, own in reflections) >= LONG
 
 
-def _reflect_next(rows: list[list[Any]], left: list[int], waiting: list[int]) -> tuple[int, int]:
-    """Reflects one of the waiting columns onto one of the rows that are left; returns both, which wait no longer.
+def _reflect_next(rows: list[list[Any]], rows_left: list[int], columns_left: list[int]) -> tuple[int, int]:
+    """Reflects one of the remaining columns onto one of the remaining rows; returns both, and removes them.
 
-    The column with the fewest entries comes first, so that zeros last.
+    The column with the fewest entries comes first, which preserves zeros.
     """
-    entries = {j: [i for i in left if not is_zero(rows[i][j])] for j in waiting}
-    j = min(waiting, key=lambda column: len(entries[column]))
-    if not entries[j]:  # singular wherever one looks: the result shows it
-        entries[j] = left[:1]
+    entries = {j: [i for i in rows_left if not is_zero(rows[i][j])] for j in columns_left}
+    j = min(columns_left, key=lambda column: len(entries[column]))
+    if not entries[j]:  # structurally singular: the result will not be finite
+        entries[j] = rows_left[:1]
     first = _reflect(rows, entries[j], j)
-    left.remove(first)
-    waiting.remove(j)
+    rows_left.remove(first)
+    columns_left.remove(j)
     return j, first
 
 
 def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
-    """Takes the entries of column j in some rows onto the first of them; returns that row."""
+    """Reflects the entries of column j in some rows onto the first of these rows, which is returned."""
     first, *others = own
     if not others:
         return first

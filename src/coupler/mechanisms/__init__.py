@@ -4,8 +4,8 @@
     b.body("torso", ...)
     b.attach(stewart(hexagon(0.06, 0.3), hexagon(0.05, 1.7), height=0.1), prefix="neck/", to="torso", at=(0, 0, 0.4))
 
-A sub-mechanism is a robot of its own, and part of another once it is attached to it. Its loops have a closed form, by
-which they are closed unless another way is chosen: see docs/mechanisms.md.
+A sub-mechanism is a robot of its own, and becomes part of another robot when it is attached to it. Its loops have a
+closed form, which closes them unless another way is chosen: see docs/mechanisms.md.
 """
 
 from coupler.mechanisms.differentials import HipDifferential, KneeAnkleDifferential

@@ -1,6 +1,6 @@
-"""Differentials of legs, by which two motors drive two joints together: closed forms γ, and the loops φ they solve.
+"""Differentials of legs, with which two motors drive two joints together: closed forms γ, and the loops φ they solve.
 
-Both are those of Tello. Positions come in the order of its couplings: the two rotors, then the two joints they drive.
+Both are those of Tello. Positions are in the order of its couplings: the two rotors, then the two joints they drive.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Array = Any  # an ndarray of floats, or of nodes
 
 @dataclass(frozen=True)
 class HipDifferential:
-    """Two cranks over a hip, one on each side, that pull on the thigh by rods.
+    """Two cranks above a hip, one on each side, that move the thigh by rods.
 
-    Turned alike, the cranks pitch the thigh; turned against each other, they roll the gimbal that carries it.
+    Turned together, the cranks pitch the thigh; turned in opposite directions, they roll the gimbal that carries it.
 
     Attributes:
-        height: of the cranks' axis over the gimbal's centre, m.
-        crank: of each crank, and how far behind the gimbal the rods meet the thigh, m.
-        side: of the rods off the middle, m.
-        rod: length of the rods, m.
+        height: of the cranks' axis above the gimbal's centre, m.
+        crank: the length of each crank, and the distance behind the gimbal at which rods are attached to the thigh, m.
+        side: the distance of the rods from the middle, m.
+        rod: the length of the rods, m.
         ratio: of the gears between rotors and cranks.
     """
 
@@ -52,7 +52,7 @@ class HipDifferential:
         return np.array([*rotors, y[0], y[1]])
 
     def opening(self, q: Array) -> Array:
-        """φ: by how much the distance of each rod's ends misses its length, 2, in m."""
+        """φ: how far the distance between the ends of each rod is from its length, 2, m."""
         misses = []
         for rotor, side in ((q[0], self.side), (q[1], -self.side)):
             angle = rotor / self.ratio
@@ -61,7 +61,7 @@ class HipDifferential:
         return np.array(misses)
 
     def _bottom(self, roll: Any, pitch: Any, side: float) -> Array:
-        """Where a rod meets the thigh."""
+        """The end of a rod on the thigh."""
         return about_x(roll) @ (about_y(pitch) @ np.array([-self.crank, side, 0.0]))
 
 
@@ -69,13 +69,14 @@ class HipDifferential:
 class KneeAnkleDifferential:
     """A knee that turns with the mean of two motors, and an ankle that a crank turns with half their difference.
 
-    The crank is near the knee, and turns the foot by a rod along the shin.
+    The crank is near the knee, and moves the foot by a rod along the shin.
 
     Attributes:
-        shin: from knee to ankle, m.
-        pivot: of the crank, from the knee, m, and its angle against the shin, rad.
-        crank: its length, m, and its angle where motors are at zero, rad.
-        lever: of the foot, on which the rod ends, m, and its angle against a line across the shin, rad.
+        shin: the distance from knee to ankle, m.
+        pivot: the distance of the crank's pivot from the knee, m, and its angle against the shin, rad.
+        crank: its length, m, and its angle with the motors at zero, rad.
+        lever: the length of the foot's lever, on which the rod ends, m, and its angle against a line across the shin,
+            rad.
         rod: its length, m.
         ratio: of the gears.
     """
@@ -101,26 +102,26 @@ class KneeAnkleDifferential:
         return np.array([self.ratio * (knee + half), self.ratio * (knee - half), knee, ankle])
 
     def opening(self, q: Array) -> Array:
-        """φ: what the rod misses in m, and the knee in rad."""
+        """φ: how far the rod is from its length, m, and the knee from the mean of the motors, rad."""
         first, second, knee, ankle = q[0] / self.ratio, q[1] / self.ratio, q[2], q[3]
         length, angle = self.crank
         crank = length * _direction(angle - (first - second) / 2.0)
         return np.array([_miss(self._end(ankle) - crank, self.rod), knee - (first + second) / 2.0])
 
     def _end(self, ankle: Any) -> Array:
-        """Where the rod meets the foot, from the crank's pivot, 2."""
+        """2, the end of the rod on the foot, from the crank's pivot, m."""
         (pivot, at), (lever, lean) = self.pivot, self.lever
         return self.shin * _direction(0.0) - pivot * _direction(at) + lever * _direction(lean + ankle - pi / 2.0)
 
 
 def _angle(a: Any, b: Any, c: Any) -> Any:
-    """θ with a cos θ + b sin θ = c, of the two the one before the direction of (a, b)."""
+    """θ with a cos θ + b sin θ = c; of the two solutions, the one below the direction of (a, b)."""
     s = np.sqrt(a * a + b * b - c * c)
     return np.arctan2(c * b - s * a, c * a + s * b)
 
 
 def _miss(between: Array, rod: float) -> Any:
-    """By how much a distance misses a rod's length, to first order."""
+    """How far a distance is from a rod's length, to first order."""
     return (between @ between - rod**2) / (2.0 * rod)
 
 

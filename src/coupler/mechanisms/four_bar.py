@@ -1,4 +1,4 @@
-"""The planar four-bar: all angles from the crank's, in closed form."""
+"""The planar four-bar: all angles from that of the crank, in closed form."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _ROUNDING = 1e-14  # relative: lengths that miss an equality by less are meant t
 class FourBar:
     """Crank, coupler and rocker on a fixed ground link, in a plane.
 
-    The crank turns about the origin, the rocker about a point on the x axis. The coupler connects the crank's tip with
-    the rocker's tip. Angles are those of joints: crank and rocker relative to the ground, coupler relative to the
-    crank, all zero along the link before them.
+    The crank turns about the origin, the rocker about a point on the x axis, and the coupler connects their tips.
+    Angles are those of joints, and zero along the link before: of crank and rocker relative to the ground, of the
+    coupler relative to the crank.
 
-    Angles are continuous while a crank that can make full turns does so. A parallelogram stays one through its flat
-    poses, and a crossed one stays an antiparallelogram.
+    Angles are continuous over full turns of a crank that can make them. A parallelogram remains one through its flat
+    poses, and a crossed one remains an antiparallelogram.
 
     Attributes:
         crank, coupler, rocker, ground: lengths, m.
-        crossed: whether it is assembled the other way: with the coupler to the right of the line from the crank's tip
-            to the rocker's pivot.
+        crossed: the assembly mode: whether the coupler is to the right of the line from the crank's tip to the
+            rocker's pivot.
     """
 
     crank: float

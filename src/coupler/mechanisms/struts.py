@@ -1,4 +1,4 @@
-"""Struts: linear actuators, extension springs and dampers: two parts that slide in each other, from point to point."""
+"""Struts: linear actuators, springs and dampers whose two parts slide in each other, between points of two bodies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-_ASKEW = 1e-9  # relative to a strut's length: how far its ends may be apart along its hinge
+_ASKEW = 1e-9  # relative to a strut's length: how far its ends may be apart along the axis of its pins
 _SHORTEST = 1e-9  # m: shorter struts have no direction
 X, Y, Z = np.eye(3)
 
@@ -25,7 +25,7 @@ class Spring:
     Attributes:
         stiffness: k, N/m.
         free_length: L₀, m.
-        pretension: T₀, N, the tension that is wound into an extension spring.
+        pretension: T₀, N, the tension wound into an extension spring.
         damping: c, N s/m.
     """
 
@@ -36,18 +36,18 @@ class Spring:
 
 
 class StrutBuilder(RobotBuilder):
-    """A builder that adds struts to what is described so far, and closes the loops that they make.
+    """A builder that adds struts to what was described so far, and closes the loops that they form.
 
         b = StrutBuilder("lid")
         b.body("lid", mass=4.0, centre=(0.3, 0, 0), inertia=(0.02, 0.12, 0.14))
         b.joint("hinge", Revolute(axis=(0, -1, 0)), "ground", "lid")
         b.strut("lift", "ground", "lid", at=(0.1, 0, -0.3), meets=(0.4, 0, 0), axis=(0, 1, 0), actuated=True)
 
-    Which way a strut points follows from where joints start, so that those of its two bodies come first.
+    The direction of a strut follows from where joints start, so that the joints of its two bodies must come first.
     """
 
     def pose(self, body: str) -> Transform:
-        """From the world to a body, as it is described so far: with each joint at its start.
+        """The transform from the world to a body, as described so far, with each joint at its start.
 
         Raises:
             ModelError: for a body that no joint carries yet.
@@ -81,20 +81,20 @@ class StrutBuilder(RobotBuilder):
         masses: Any = (0.0, 0.0),
         actuated: bool = False,
     ) -> None:
-        """Two parts that slide in each other, between a point of one body and one of another. [004, §4.3]
+        """Adds two parts that slide in each other, between points of two bodies. [004, §4.3]
 
-        Its parts are bodies NAME1, which hangs on the first body by a joint NAME1, and NAME2, which slides in it by a
-        joint NAME2; a loop NAME holds its end. The position of NAME2 is the strut's length.
+        Its parts are the bodies NAME1, which hangs on the first body by a joint NAME1, and NAME2, which slides in NAME1
+        by a joint NAME2. A loop NAME connects it to the second body. The position of NAME2 is the strut's length.
 
         Args:
             name: its name, and that of its actuator.
             first, second: names of bodies that joints carry already, or "ground".
-            at: the point on the first body, 3, m.
-            meets: the point on the second body, 3, m.
-            axis: 3, the direction of both pins in the axes of the first body. If it is not given, the strut points
-                anywhere: by a universal joint on the first body, and a ball on the second.
-            spring: what pulls its ends together.
-            masses: of its two parts, kg: slender bars, each half as long as the strut where it is assembled.
+            at: 3, the point on the first body, m.
+            meets: 3, the point on the second body, m.
+            axis: 3, the direction of both pins along the axes of the first body. If None, the strut has a universal
+                joint on the first body and a ball on the second.
+            spring: the spring between its ends.
+            masses: of its two parts, kg: slender bars, each half as long as the strut in the assembled pose.
             actuated: whether a motor drives it.
         """
         what = f"strut {name!r}"

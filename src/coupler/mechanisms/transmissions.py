@@ -1,7 +1,7 @@
 """Transmissions: linear and polynomial relations between joint positions.
 
-Each function returns γ: a function from the independent positions to all positions of its joints. It takes floats or
-nodes of a trace.
+Each function returns γ, which maps the independent positions to the positions of all joints. It takes floats or nodes
+of a trace.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Limits of joints for the actuators that act on them, alone and together. [003, §II]"""
+"""How the limits of joints limit the actuators that act on them, alone and together. [003, §II]"""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from coupler.model.actuators import Actuator, terms_of
+from coupler.model.actuators import UNLIMITED, Actuator, terms_of
 from coupler.model.wording import listed
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-_ENDLESS = (-np.inf, np.inf)
-
 
 def limited_actuators(robot: Robot, actuators: Sequence[Actuator]) -> tuple[Actuator, ...]:
-    """Actuators within the limits of the joints that they act on: together, where `shared_limits` has them, or each."""
+    """The actuators with the limits of their joints, except for those that `shared_limits` apply to several."""
     together = {link for shared in shared_limits(robot, actuators) for link in shared.joints}
     return tuple(_limited(robot, actuator, together) for actuator in actuators)
 
 
 def _limited(robot: Robot, actuator: Actuator, shared: set[int]) -> Actuator:
-    """The actuator, within the limits of its joints; those of effort that it has for itself, and does not share."""
+    """The actuator with the limits of its joints; effort limits of shared joints are left out."""
     terms = terms_of(robot, actuator)
     kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
     alone = [kind for kind, (link, _, _) in zip(kinds, terms, strict=True) if link not in shared]
@@ -38,16 +36,16 @@ def _limited(robot: Robot, actuator: Actuator, shared: set[int]) -> Actuator:
 
 
 class SharedLimit(NamedTuple):
-    """Limits of effort of joints that several actuators act on, for the sums of their forces there.
+    """Effort limits of joints on which several actuators act, for the sums of their forces there.
 
-    Where a sum passes its limit, the forces of all members are weaker by one factor.
+    Where a sum exceeds its limit, the forces of all members are reduced by one factor.
 
     Attributes:
         members: the numbers of these actuators.
         joints: the links of the joints.
-        limits: of each joint, N m or N.
-        gears: of each joint, those of all members there; zero for one that does not act on it.
-        servos: whether members are not all motors. If so, there is one joint, and they act on it alone.
+        limits: the effort limit of each joint, N m or N.
+        gears: for each joint, the gears of all members there; zero for one that does not act on it.
+        servos: whether some members are servos. There is one joint then, and they act on it alone.
     """
 
     members: tuple[int, ...]
@@ -58,16 +56,17 @@ class SharedLimit(NamedTuple):
 
 
 def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
-    """Limits of effort that hold for sums over several actuators.
+    """The effort limits that hold for sums over several actuators.
 
-    They are those of motors, and those of a single joint that servos act on, each on this joint alone and without
-    limits of its own. In all other cases it is not defined which servo gives way, and limits hold for each by itself.
+    These are the limits of joints that motors drive, and of a single joint that servos drive, each of them this joint
+    alone and without limits of its own. In all other cases it is undefined which servo yields, and limits hold for each
+    actuator by itself.
     """
     return [shared for shared in _limits_of_several(robot, actuators) if _is_kept(robot, actuators, shared)]
 
 
 def limits_left_open(robot: Robot) -> list[str]:
-    """Tells of limits of joints that actuators keep one by one, and not together, or not at all."""
+    """Remarks about limits of joints that actuators keep one by one instead of together, or not at all."""
     shared = [own for own in _limits_of_several(robot, robot.actuators) if not _is_kept(robot, robot.actuators, own)]
     efforts = [
         f"the effort limit of joint {robot.tree.links[link].joint!r} limits each of "
@@ -89,17 +88,17 @@ def limits_left_open(robot: Robot) -> list[str]:
 
 
 def _is_kept(robot: Robot, actuators: Sequence[Actuator], shared: SharedLimit) -> bool:
-    """Whether limits hold for the sums."""
+    """Whether the limits hold for sums."""
     if not shared.servos:
         return True
     fastest = robot.tree.links[shared.joints[0]].kind.velocity_limit[0]
     members = [actuators[i] for i in shared.members]
     alone = all(len(terms_of(robot, own)) == 1 and own.speed == np.inf for own in members)
-    return alone and fastest == np.inf and all(own.effort == _ENDLESS for own in members if own.servo)
+    return alone and fastest == np.inf and all(own.effort == UNLIMITED for own in members if own.servo)
 
 
 def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:
-    """Limits of effort of joints with one freedom, those together that several actuators act on."""
+    """The effort limits of joints of one freedom on which several actuators act, grouped by common actuators."""
     at: dict[int, dict[int, float]] = {}
     for number, actuator in enumerate(actuators):
         for link, _, gear in terms_of(robot, actuator):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 KINDS = ("motor", "position", "velocity", "damper")
 
-_ENDLESS = (-np.inf, np.inf)
+UNLIMITED = (-np.inf, np.inf)
 
 Term = tuple[int, int, float]  # a link, an entry of its joint's velocity, and the gear
 
@@ -115,8 +115,8 @@ class Actuator:
 
     def __repr__(self) -> str:
         """Its name, its gears, and the attributes that differ from their defaults."""
-        usual = (("kind", "motor"), ("effort", _ENDLESS), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
-        own = [(name, getattr(self, name), value) for name, value in (*usual, ("control", _ENDLESS))]
+        usual = (("kind", "motor"), ("effort", UNLIMITED), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
+        own = [(name, getattr(self, name), value) for name, value in (*usual, ("control", UNLIMITED))]
         more = [(name, is_) for name, is_, value in own if is_ != value]
         return f"Actuator({self.name!r}, {dict(self.gears)}{''.join(f', {name}={value!r}' for name, value in more)})"
 

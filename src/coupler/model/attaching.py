@@ -1,4 +1,4 @@
-"""The parts of a robot as parts of another one: under other names, and on a body of it."""
+"""The parts of a robot, renamed and moved onto a body of another robot."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from coupler.model.actuators import Actuator
 from coupler.model.bodies import Body
 from coupler.model.elements import PointElement
+from coupler.model.errors import ModelError
 from coupler.model.joints import Free
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.names import Taken, take
@@ -20,7 +21,7 @@ from coupler.spatial import Transform
 
 
 class Attached:
-    """All parts of a robot, renamed, with what was on its ground on another body.
+    """All parts of a robot, renamed, with those on its ground moved to another body.
 
     Attributes:
         bodies, joints, loops, couplings, springs, actuators, frames, contacts, keyframes: by name.
@@ -28,7 +29,7 @@ class Attached:
     """
 
     def __init__(self, robot: Robot, prefix: str, to: str, place: Transform) -> None:
-        """Args: the robot, what goes before its names, and the body that carries it, with the place on it."""
+        """Args: the robot, the prefix of its names, and the body that carries it, with the place on that body."""
         self._robot, self._prefix, self._to, self._place = robot, prefix, to, place
         self.bodies = {prefix + name: self._body(body) for name, body in robot.bodies.items()}
         self.frames, self.contacts = dict[str, tuple[str, Transform]](), dict[str, tuple[str, np.ndarray]]()
@@ -52,26 +53,29 @@ class Attached:
         self.warnings = [f"{prefix}: {text}" if prefix else text for text in robot.warnings]
 
     def taken(self, places: Taken, bonds: Taken, elements: Taken) -> tuple[Taken, Taken, Taken]:
-        """Names that are taken once these parts are there, too: of places, of what binds bodies, and of springs.
+        """The names in use once these parts are added: of places, of bonds between bodies, and of springs.
 
         Raises:
-            ModelError: for a name that is taken already.
+            ModelError: for a name that is in use already.
         """
         places, bonds, elements = dict(places), dict(bonds), dict(elements)
-        robot = f"robot {self._robot.name!r}; give a prefix"
-        for name in (*self.bodies, *self.frames, *self.contacts):
-            take(places, name, robot)
-        for name in (*self.joints, *self.loops, *self.couplings):
-            take(bonds, name, robot)
-        for name in self.springs:
-            take(elements, name, robot)
+        robot = f"robot {self._robot.name!r}"
+        try:
+            for name in (*self.bodies, *self.frames, *self.contacts):
+                take(places, name, robot)
+            for name in (*self.joints, *self.loops, *self.couplings):
+                take(bonds, name, robot)
+            for name in self.springs:
+                take(elements, name, robot)
+        except ModelError as error:
+            raise ModelError(f"{error}: attach it with {'another' if self._prefix else 'a'} prefix") from None
         return places, bonds, elements
 
     def _name(self, body: str) -> str:
         return self._to if body == GROUND else self._prefix + body
 
     def _on(self, body: str, at: Transform) -> Transform:
-        """A place on a body, or on what carries the robot."""
+        """A place on a body; a place on the robot's ground becomes one on the body that carries it."""
         return at @ self._place if body == GROUND else at
 
     def _body(self, body: Body) -> Body:
@@ -85,12 +89,12 @@ class Attached:
         return replace(own, placement=self._on(joint.parent, joint.placement))
 
     def _floats(self, joint: TreeJoint) -> bool:
-        """Whether a joint's position is a place in the world, before and after."""
+        """Whether a joint's position is a pose in the world, before and after."""
         plain = not (joint.placement.E - np.eye(3)).any() and not joint.placement.r.any() and joint.meets is None
         return joint.parent == GROUND == self._to and isinstance(joint.kind, Free) and plain
 
     def _moved(self, q: np.ndarray) -> np.ndarray:
-        """The position of such a joint, once its robot is placed."""
+        """The position of such a joint after its robot was moved."""
         return Free.position_of(Free().placed(q) @ self._place)
 
     def _loop(self, loop: LoopJoint) -> LoopJoint:

@@ -1,9 +1,9 @@
 """Clusters: any connectivity graph made a tree [001, §IV].
 
-Bodies are numbered from 1, with 0 for the ground, and hang on parents by tree joints: body i on parent[i] by joint i.
-A constraint couples several tree joints: a loop joint couples those on the way from one of its bodies to the other, a
-gear those that it names. Bodies whose joints are coupled belong to one cluster, and clusters must form a tree: what the
-bodies of a cluster hang on, outside of it, is one cluster. This file finds the finest such partition.
+Bodies are numbered from 1, with 0 for the ground. Body i hangs on body parent[i] by tree joint i. A constraint couples
+several tree joints: a loop joint couples those on the way from one of its bodies to the other, a gear those that it
+names. Bodies whose joints are coupled belong to one cluster, and clusters must form a tree: all bodies outside of a
+cluster on which its bodies hang belong to one cluster. This file finds the finest such partition.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Cluster:
 
     Attributes:
         bodies: its bodies, parents before children.
-        parent: number of the cluster that it hangs on; 0 is the ground.
+        parent: the number of the cluster on which it hangs; 0 is the ground.
         outputs: for each body its output body Λ, the nearest body that carries it from outside. [001, §IV-B]
     """
 
@@ -70,12 +70,12 @@ def find_clusters(parent: Sequence[int], constraints: Iterable[Iterable[int]]) -
         parent: parent[i] is the body on which body i hangs; parent[0] is ignored.
         constraints: for each constraint the tree joints that it couples.
 
-    For loop joints alone the answer is unique: two ways that share a joint make one cluster, and every cluster hangs on
-    one body. A gear between joints on different branches may leave a cluster that hangs on several others. What lies
-    between two bodies of a cluster then belongs to it, too. Beyond that there is a choice, to join two of the others or
-    to take one of them in, which is searched for the most clusters, and among those for the smallest ones. Where gears
-    tie so many branches together that the search would take too long, a rule of thumb gives a tree that is good, if
-    not always the finest.
+    With loop joints alone the answer is unique: two ways that share a joint make one cluster, and every cluster hangs
+    on one body. A gear between joints on different branches may leave a cluster that hangs on several others. Bodies
+    between two bodies of a cluster then belong to it as well. Beyond that there is a choice: two of the other clusters
+    may be joined, or one of them taken in. A search looks for the most clusters, and among those for the smallest ones.
+    Where gears tie so many branches together that the search would take too long, a heuristic gives a tree that is
+    good, if not always the finest.
     """
     outwards = _outwards(parent)
     groups, parts = _Groups(len(parent)), _Groups(len(parent))
@@ -85,7 +85,7 @@ def find_clusters(parent: Sequence[int], constraints: Iterable[Iterable[int]]) -
                 raise ModelError(f"a constraint names joint {joint}; there are 1 to {len(parent) - 1}")
             groups.join(joints[0], joint)
             parts.join(joints[0], joint)
-    # Branches of the ground that no constraint links do not concern each other: each part is searched on its own.
+    # Branches of the ground that no constraint connects are independent of each other, and searched one by one.
     for body in outwards:
         if parent[body]:
             parts.join(body, parent[body])
@@ -95,7 +95,7 @@ def find_clusters(parent: Sequence[int], constraints: Iterable[Iterable[int]]) -
     return _numbered(parent, outwards, groups)
 
 
-_SEARCHED = 2000  # partitions looked at before the search for the finest one gives way to a rule of thumb
+_SEARCHED = 2000  # partitions examined before the search gives way to a heuristic
 
 
 def _without_clashes(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) -> _Groups:
@@ -120,9 +120,9 @@ def _without_clashes(parent: Sequence[int], outwards: Sequence[int], groups: _Gr
         elif len(seen) < _SEARCHED:
             pairs = [(group, deep)] if shallow == ground else [(shallow, deep), (group, deep), (group, shallow)]
             choices = [groups.joined(*pair) for pair in pairs]
-        elif waiting:  # too many: start again, by rule of thumb, with one choice at a time
+        elif waiting:  # too many: start again with the heuristic, one choice at a time
             choices, waiting = [start], []
-        else:  # zip branches together: what is equally deep is joined, what is deeper is taken in
+        else:  # zip branches together: join what is equally deep, take in what is deeper
             choices = [groups.joined(shallow if above[shallow] == above[deep] else group, deep)]
         for choice in choices:
             if not waiting or choice.key() not in seen:
@@ -164,7 +164,7 @@ class _Groups:
         return tuple(map(self.of, range(len(self._leader))))
 
     def cost(self) -> tuple[int, int]:
-        """What the search makes small: first the number of groups less than there could be, then the groups."""
+        """What the search minimises: minus the number of groups, then the sum of their cubed sizes."""
         sizes = Counter(self.key())
         return -len(sizes), sum(size**3 for size in sizes.values())
 
@@ -183,7 +183,7 @@ def _clashes(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) ->
 
 
 def _fill(parent: Sequence[int], outwards: Sequence[int], groups: _Groups, group: int) -> bool:
-    """Joins to a group what lies between two of its bodies, one of which carries the other; whether there was any."""
+    """Joins to a group the bodies between two of its bodies, one of which carries the other; whether there were any."""
     name = groups.of(group)
     own = {body for body in outwards if groups.of(body) == name}
     below: set[int] = set()  # what a body of the group carries

@@ -1,4 +1,4 @@
-"""From the parts of a robot to the robot: names resolved, bodies made clusters, loops closed, everything checked."""
+"""From parts to a robot: names are resolved, links grouped into clusters, loops closed, and everything is checked."""
 
 from __future__ import annotations
 
@@ -45,10 +45,12 @@ def compose(
     closure: ClosureChoice = "auto",
     keep: bool = False,
 ) -> Robot:
-    """The robot that is made of these parts; see `RobotBuilder`. Whether masses suffice is asked if it is weighed.
+    """The robot that consists of these parts; see `RobotBuilder` for most of them.
 
-    Where a closed form is asked for, and there is one with other independent joints only, these are taken, unless
-    coordinates are to be kept.
+    Args:
+        weigh: whether to check that every motion moves some mass.
+        keep: whether to choose independent joints as if no closed form were asked for. Otherwise other joints become
+            independent where only they give a loop the closed form that was asked for.
 
     Raises:
         ModelError: for parts that do not fit together.
@@ -105,7 +107,7 @@ def compose(
 def _check_ends(
     tree: Tree, bodies: Mapping[str, Body], loops: Sequence[LoopJoint], elements: Sequence[PointElement]
 ) -> list[str]:
-    """Refuses loops and springs on bodies that there are not; warns of springs that do nothing."""
+    """Raises a ModelError for loops and springs on unknown bodies; returns warnings of springs that do nothing."""
     warnings: list[str] = []
     ends = [(f"loop {loop.name!r}", loop.predecessor, loop.successor) for loop in loops]
     ends += [(f"spring {spring.name!r}", spring.first, spring.second) for spring in elements]

@@ -62,17 +62,17 @@ class Embedder:
     def embed_rounded(
         self, constraints: list[Constraint], precision: float
     ) -> tuple[list[Constraint], Embedded, list[str]]:
-        """As `embed`, without rows that nearly follow from others where numbers are rounded by so much; and warnings.
+        """The constraints, embedded, without rows that follow from others up to the rounding of numbers; and warnings.
 
-        What is exact stays as it is.
+        Constraints that are exact stay as they are.
         """
         if not constraints or not precision:
             return constraints, self.embed(constraints), []
         failed: ModelError | None = None
         try:
             exact = self.embed(constraints)
-            sure = not is_suspicious(exact[1].closure, np.stack([exact[3].neutral, exact[3].elsewhere]), precision)
-            if sure:
+            samples = np.stack([exact.assembly.neutral, exact.assembly.elsewhere])
+            if not is_suspicious(exact.states.closure, samples, precision):
                 return constraints, exact, []
         except ModelError as error:
             exact, failed = None, error
@@ -87,7 +87,7 @@ class Embedder:
         return constraints, exact, []
 
     def embed(self, constraints: Sequence[Constraint]) -> Embedded:
-        """Clusters, coordinates with a closed neutral configuration, idle freedoms, and how it was assembled."""
+        """The constraints, embedded."""
         clusters = find_clusters(self.tree.parent, [constraint.links for constraint in constraints])
         closure = Closure(self.tree, self._loops(clusters, constraints))
         solutions = Solutions(closure, self.couplings)
@@ -101,7 +101,7 @@ class Embedder:
     def embed_closed(
         self, constraints: Sequence[Constraint], closed_forms: Sequence[tuple[Coupling, ClosedForm]], assembly: Assembly
     ) -> States:
-        """Coordinates of clusters that are assembled already, some of which have a closed form now."""
+        """The states of clusters that are assembled already, some of which now have a closed form."""
         added = {coupling.name: coupling for coupling, _ in closed_forms}
         relations = [RelationConstraint.of(coupling, self.tree, recognised=True) for coupling in added.values()]
         closure = self._closure([*constraints, *relations])
@@ -113,7 +113,7 @@ class Embedder:
         return self._states(solutions, choices, solutions.spread(assembly.neutral))
 
     def locks(self, idle: Sequence[IdleFreedom], p: np.ndarray, taken: set[str]) -> list[RelationConstraint]:
-        """Constraints that hold idle freedoms where they are."""
+        """Constraints that lock idle freedoms at positions p, under names that are not in use."""
         locks = []
         for freedom in idle:
             name = f"lock of {self.tree.links[freedom.links[0]].name}"
@@ -148,7 +148,7 @@ class Embedder:
         return States(Embedding(solutions.closure, choices, explicit, solutions.in_order, order), neutral)
 
     def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:
-        """For each entry of w how much it should be independent."""
+        """For each entry of w, how strongly it is preferred as independent; see `Preference`."""
         nv = np.array([link.kind.nv for link in self.tree.links])
         preferences = np.where(np.repeat(nv, nv) > 1, Preference.PARTIAL, Preference.SINGLE)
         for coupling in self.couplings.values():

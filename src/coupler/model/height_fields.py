@@ -1,4 +1,4 @@
-"""Ground of given heights: a grid of triangles, and where it is convex."""
+"""Height fields: uneven ground as a grid of triangles, and where it is convex."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from coupler.model.errors import ModelError
 from coupler.model.numbers import as_array, numbers
 from coupler.model.shapes import Geometry
 
-_MOST = 2**22  # heights of a field: four numbers are kept of each, and a table has 2²⁴
-_BENT = 1e-7  # rad: the bend of an edge above which it is not flat
+_MOST = 2**22  # the most heights of a field: four numbers are kept for each, and a table holds 2²⁴
+_BENT = 1e-7  # rad: edges that are bent by less are flat
 
 # Edges that a grid point owns: where they lead, and the third corners of the triangles on both sides.
 EDGES = (((1, 0), (1, 1), (0, -1)), ((0, 1), (1, 1), (-1, 0)), ((1, 1), (1, 0), (0, 1)))
@@ -21,10 +21,10 @@ EDGES = (((1, 0), (1, 1), (0, -1)), ((0, 1), (1, 1), (-1, 0)), ((1, 1), (1, 0), 
 
 @dataclass(frozen=True, eq=False)
 class HeightField(Geometry):
-    """Ground of given heights over a grid; its frame is at the middle of the grid, at height 0.
+    """Uneven ground, given by its heights over a grid. Its frame is at the middle of the grid, at height 0.
 
-    Each cell is two flat triangles, cut by the diagonal from (i, j) to (i+1, j+1), as in MuJoCo. Below the surface it
-    is solid, down without end, between vertical walls at the rim; beyond these there is nothing.
+    Each cell is two flat triangles, cut by the diagonal from (i, j) to (i+1, j+1), as in MuJoCo. The ground is solid
+    below its surface, to any depth, between vertical walls at the rim; beyond these there is nothing.
 
     Attributes:
         heights: n × m, along z, m; rows go along x, columns along y. Up to 2²² of them.
@@ -60,10 +60,10 @@ class HeightField(Geometry):
 
 
 def _sharpness(heights: np.ndarray, dx: float, dy: float) -> np.ndarray:
-    """4 n m flags: of each grid point whether an edge that meets there is convex, and which of the three it owns are.
+    """4 n m flags: for each grid point whether any edge there is convex, and which of the three that it owns are.
 
-    An edge is convex if the directions into its two faces, across it, add up to one that points down; a wall is such a
-    face, straight down.
+    An edge is convex if the sum of the directions from it into its two faces points down. At the rim, the wall is one
+    of the faces, straight down.
     """
     n, m = heights.shape
     i, j = np.meshgrid(np.arange(n), np.arange(m), indexing="ij")

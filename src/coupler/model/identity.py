@@ -1,4 +1,4 @@
-"""When two objects are the same for a trace: by the values of their attributes, or by identity where they have none."""
+"""Whether a trace can tell two objects apart: by the values of their attributes, or by identity."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class _Itself:
-    """Stands for an object that is equal to itself alone, and keeps it, so that no other takes its place in memory."""
+    """Stands for an object that equals only itself, and keeps it alive, so that its id stays unique."""
 
     value: object
 
@@ -24,7 +24,7 @@ class _Itself:
 
 
 def attributes_of(thing: object) -> dict[str, Any]:
-    """All attributes that an object has itself, rather than from its class."""
+    """All attributes of an object itself, without those of its class."""
     if not (slots := _slots(type(thing))):
         return vars(thing)
     return vars(thing) | {name: getattr(thing, name) for name in slots if hasattr(thing, name)}
@@ -36,7 +36,7 @@ def _slots(cls: type) -> list[str]:
 
 
 def comparable(value: Any) -> Hashable:
-    """Equal only for values that no function can tell apart; of objects, each is equal to itself alone."""
+    """A key that is equal only for values that no function can tell apart; other objects equal only themselves."""
     kind = type(value)
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return value.dtype.str, value.shape, value.tobytes()

@@ -1,4 +1,4 @@
-"""Making links of bodies: those that are welded together become one link, and links become a tree.
+"""Building the tree: bodies that are welded together become one link, and links become a tree.
 
 A link's frame is that in which its joint ends, turned so that the joint's axis is z, and slid along it (see slides.py).
 All revolute joints then look alike, whatever their axes were, and one trace serves them all. Users see none of this:
@@ -22,15 +22,15 @@ from coupler.model.tree import GROUND, Link, Tree, TreeJoint
 from coupler.model.wording import listed
 from coupler.spatial import RigidInertia, Transform
 
-_BALANCED = 1e-15  # m: a centre of mass nearer to an axis is on it but for rounding
+_BALANCED = 1e-15  # m: a centre of mass this close to an axis is on it, up to rounding
 _NOTHING = RigidInertia(0.0, np.zeros(3), np.zeros((3, 3)))
 
 
 def tree_of(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> Tree:
-    """The tree of bodies that are connected by joints in any order.
+    """The tree of bodies that joints, in any order, connect.
 
     Raises:
-        ModelError: for a body that hangs on two joints, on itself in a circle, or on nothing.
+        ModelError: for a body that hangs on two joints, on itself in a cycle, or on nothing.
     """
     place: dict[str, tuple[int, Transform]] = {GROUND: (0, Transform.identity())}
     links = [Link(GROUND, "", Fixed(), 0, np.zeros(0), Transform.identity(), _NOTHING, ())]
@@ -64,7 +64,7 @@ def tree_of(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> Tree:
 def gathered(
     members: Iterable[str], bodies: Mapping[str, Body], place: Mapping[str, tuple[int, Transform]]
 ) -> RigidInertia:
-    """The inertia of bodies that make a link, in its frame; a first moment next to zero is zero."""
+    """The inertia of the bodies of a link, in its frame; first moments next to zero are made zero."""
     inertia = _NOTHING
     for body in members:
         if body != GROUND:
@@ -76,12 +76,12 @@ def gathered(
 
 
 def _clean(X: Transform) -> Transform:
-    """Without negative zeros, which would hide that a constant is zero."""
+    """The transform without negative zeros, which would hide that a constant is zero."""
     return Transform(X.E + 0.0, X.r + 0.0)
 
 
 def _hung(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> dict[str, TreeJoint]:
-    """The joint that carries each body; each body has one, and every name is known."""
+    """The joint that carries each body; a ModelError if a body has none or two, or a name is unknown."""
     carried: dict[str, TreeJoint] = {}
     for joint in joints:
         for body in (joint.parent, joint.child):
@@ -108,7 +108,7 @@ def _hung(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> dict[str, 
 
 
 def _outwards(bodies: Mapping[str, Body], carried: Mapping[str, TreeJoint]) -> Sequence[TreeJoint]:
-    """The joints such that parents come before children, otherwise in the order of the bodies' joints."""
+    """The joints in an order in which parents come before children, otherwise in the order given."""
     order: dict[str, TreeJoint] = {}
     for joint in carried.values():
         way: list[TreeJoint] = []

@@ -1,7 +1,7 @@
-"""Whether the masses of a robot suffice: every motion of its joints must move some inertia.
+"""Checking the masses of a robot: every motion of its joints must move some inertia.
 
-A body without mass is no trouble where what it carries, or what moves with it, has some. Otherwise the articulated
-inertia SᵀIᴬS of its cluster is singular, and a force on it would have no finite answer.
+A body without mass is fine if what it carries, or what moves with it, has some. Otherwise the articulated inertia
+SᵀIᴬS of its cluster is singular, and a force on it would cause an infinite acceleration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _NAMED = 1e-3  # joints that take a smaller part in a motion, of the largest, ar
 
 
 def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> list[str]:
-    """Refuses a robot whose articulated inertia is singular wherever one looks.
+    """Raises a ModelError for a robot whose articulated inertia is singular at neutral and at a random configuration.
 
     Args:
         clusters: its clusters.
@@ -30,7 +30,7 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
         idle: links that can move alone.
 
     Returns:
-        A remark, if the inertia is singular at the neutral configuration only.
+        A warning, if the inertia is singular at the neutral configuration only.
 
     Raises:
         ModelError: naming the joints that nothing resists, and the bodies without mass there.
@@ -54,8 +54,8 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
 def _unresisted(clusters: ClusterTree, states: States, p: np.ndarray) -> tuple[list[str], list[int]] | None:
     """The joints of a cluster whose articulated inertia is singular, and its links that are too light.
 
-    This is the backward pass of the articulated-body algorithm, in numbers [001, eq. 49, 55, 56], and beside it the
-    composite inertia, of links that hold fast to each other. The one is singular where it is nothing beside the other.
+    This is the backward pass of the articulated-body algorithm in numbers [001, eq. 49, 55, 56], along with composite
+    inertias, for which all joints are locked. An articulated inertia is singular if it vanishes relative to the latter.
     """
     tree = states.tree
     rigid = [block([tree.links[i].inertia.matrix() for i in cluster.bodies]) for cluster in clusters.clusters]

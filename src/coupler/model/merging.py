@@ -1,7 +1,7 @@
-"""Clusters that hang on several bodies, made one with what carries them: some algorithms need one body below each.
+"""Merging clusters that hang on several bodies with the clusters that carry them: some algorithms need one body each.
 
-Where a cluster that is solved, of whose joints q has the independent ones, becomes one with a cluster that is not, q of
-the new robot has all their joints.
+If a cluster with a solution γ, whose independent joints alone are in q, is merged with a cluster without, q of the new
+robot holds all joints of both.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from coupler.graph import Builder, Program, fields
+from coupler.grouping import grouped
 from coupler.model.clusters import Cluster, ClusterTree
 from coupler.model.embedding.choice import Choice
 from coupler.model.embedding.closure import Closure
@@ -46,7 +47,7 @@ def on_one_body_each(robot: Robot) -> Robot:
 
 
 def _merged(robot: Robot, members: Sequence[Cluster]) -> Cluster:
-    """One cluster of several, of which the first carries the others; its parent is left open."""
+    """One cluster of several, the first of which carries the others; its parent is set later."""
     bodies = tuple(sorted(body for cluster in members for body in cluster.bodies))  # carriers have lower numbers
     outputs = []
     for body in bodies:
@@ -57,11 +58,9 @@ def _merged(robot: Robot, members: Sequence[Cluster]) -> Cluster:
 
 
 def _states(robot: Robot, clusters: ClusterTree, number: Sequence[int]) -> States:
-    """The states of a robot, whose loops are those of other clusters; of old clusters, the numbers of new ones."""
+    """The states of the merged robot; `number` maps old clusters to new ones."""
     old, tree = robot.embedding, robot.tree
-    by_cluster: dict[int, list[int]] = {}
-    for i, loop in enumerate(old.closure.loops):
-        by_cluster.setdefault(number[loop.cluster], []).append(i)
+    by_cluster = grouped(range(len(old.closure.loops)), lambda i: number[old.closure.loops[i].cluster])
     loops, choices, explicit = list[Loop](), list[Choice](), list[bool]()
     for cluster, own in sorted(by_cluster.items()):
         bodies = clusters.clusters[cluster].bodies
@@ -77,7 +76,7 @@ def _states(robot: Robot, clusters: ClusterTree, number: Sequence[int]) -> State
 
 
 def _choice(loop: Loop, parts: Sequence[Loop], choices: Sequence[Choice]) -> Choice:
-    """The coordinates of a cluster that is made of others: theirs."""
+    """The coordinates of a merged cluster: those of its parts."""
     starts = np.cumsum([0, *(part.rows for part in parts)])
     rows = np.concatenate([start + choice.rows for start, choice in zip(starts, choices, strict=False)])
     taken = np.concatenate([part.columns[choice.dependent] for part, choice in zip(parts, choices, strict=True)])
@@ -87,7 +86,7 @@ def _choice(loop: Loop, parts: Sequence[Loop], choices: Sequence[Choice]) -> Cho
 
 
 def merged_positions_program(robot: Robot, merged: Robot) -> Program | None:
-    """The program q → positions: from q of a robot to that of what was made of it; None if they are the same."""
+    """The program q → positions, from q of a robot to q of the merged robot; None if they are the same."""
     if merged.nq == robot.nq:
         return None
     old, b = robot.embedding, Builder("merged_positions", robot.tree.parameters)

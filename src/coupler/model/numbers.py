@@ -1,4 +1,4 @@
-"""Numbers that a user gives, checked."""
+"""Checking the numbers that a user gives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coupler.model.wording import clipped, in_state
 
 LARGEST = 1e30  # in any unit: more than any robot has, and small enough that products of several do not overflow
 
-_FEW = 36  # numbers of an array of which a message tells all
+_FEW = 36  # the most numbers of an array that a message shows
 
 
 def numbers(
@@ -25,19 +25,19 @@ def numbers(
     spread: bool = False,
     batch: bool = False,
 ) -> np.ndarray:
-    """The value as a read-only copy of that shape.
+    """The value as a read-only array of that shape.
 
     Args:
-        what: how the value is called in an error.
+        what: what to call the value in an error.
         value: what the user gave.
-        shape: what it must have.
-        finite: whether it must be finite; NaN is never taken.
-        least: what it must not be below.
-        spread: whether a single number stands for equal ones.
+        shape: the shape that it must have.
+        finite: whether it must be finite; NaN is never accepted.
+        least: the smallest value that is accepted.
+        spread: whether one number stands for an array of equal ones.
         batch: whether it may have leading dimensions.
 
     Raises:
-        ModelError: naming what is wanted and what was given.
+        ModelError: saying what is wanted and what was given.
     """
     check_unmasked(what, value)
     try:
@@ -69,7 +69,7 @@ def numbers(
 
 
 def as_array(what: str, value: Any) -> np.ndarray:
-    """The value as an array, of whatever shape and type; rows of different lengths are refused, and masked entries."""
+    """The value as an array of any shape and type; a ModelError for rows of different lengths and masked entries."""
     check_unmasked(what, value)
     try:
         return np.asarray(value)
@@ -78,13 +78,13 @@ def as_array(what: str, value: Any) -> np.ndarray:
 
 
 def check_unmasked(what: str, value: Any) -> None:
-    """Refuses a masked array some of whose entries are masked: what lies under a mask is no number to compute with."""
+    """Raises a ModelError for an array with masked entries: what is under a mask is not a number to compute with."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ModelError(f"{what} has masked entries, which have no value; give them one, as .filled(0.0) does")
 
 
 def _shown(value: Any) -> str:
-    """What was given: a small array as lists and numbers, which are easier to read, and of a large one its shape."""
+    """A value for messages: a small array as lists, which are easier to read, and a large one by its shape."""
     if not isinstance(value, np.ndarray | np.generic):
         return clipped(value)
     return repr(value.tolist()) if value.size <= _FEW else f"an array of the shape {value.shape}"
@@ -98,13 +98,13 @@ def _wanted(shape: tuple[int, ...], finite: bool, least: float, batch: bool) -> 
 
 
 def shaped(joint: str, value: Any, size: int) -> np.ndarray:
-    """Positions or velocities of a joint, with their entries along the last axis; those of a single entry have none."""
+    """A user's positions or velocities of a joint, (..., size); a joint of size 1 takes plain numbers."""
     array = numbers(f"joint {joint!r}: what it is given", value, () if size == 1 else (size,), batch=True)
     return array[..., None] if size == 1 else array
 
 
 def batch_of(values: Mapping[str, np.ndarray]) -> tuple[int, ...]:
-    """The leading dimensions that arrays have in common."""
+    """The common leading dimensions of arrays, which are by name; a ModelError if they do not fit together."""
     try:
         return np.broadcast_shapes(*(value.shape[:-1] for value in values.values()))
     except ValueError:

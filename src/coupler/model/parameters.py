@@ -1,6 +1,6 @@
-"""The numbers of a robot by name: what may be given anew, or differ from state to state, without compiling anything.
+"""The parameters of a robot: its numbers by name, which may change, even from state to state, without compiling.
 
-A name says which number of what: "mass:torso", "ratio:hip_gears", "gravity".
+A name is that of a quantity and a part: "mass:torso", "ratio:hip_gears"; or "gravity".
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
 OF_BODIES = ("mass", "centre", "inertia")
 OF_JOINTS = ("stiffness", "damping", "armature", "friction")
 OF_SPRINGS = ("stiffness", "free_length", "pretension", "damping", "first_point", "second_point")
-OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # which mostly have names of joints
+OF_SERVOS = (("servo_stiffness", "stiffness"), ("servo_damping", "damping"))  # apart from joints of the same name
 OF_SHAPES = ("friction", "restitution", "torsion", "rolling")
 OF_PAIRS = ("friction", "torsion", "rolling")
-LENGTHS = ("at:", "turned:", "meets:", "meets_turned:", "length:")  # what loops are closed for
+LENGTHS = ("at:", "turned:", "meets:", "meets_turned:", "length:")  # the closing of loops depends on these
 _NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo_stiffness", "servo_damping"}
 
 
 def parameters_of(robot: Robot) -> Mapping[str, np.ndarray]:
-    """All numbers of a robot that it can be given anew, by name, as they are."""
+    """By name, all numbers of a robot that can be given as parameters."""
     values: dict[str, np.ndarray] = {}
     for name, value in _numbers(robot):
         values[name] = np.array(value, dtype=float)
         values[name].setflags(write=False)
-    twice = _twice(robot)
-    return MappingProxyType({name: value for name, value in values.items() if name not in twice})
+    ambiguous = _ambiguous(robot)
+    return MappingProxyType({name: value for name, value in values.items() if name not in ambiguous})
 
 
-def _twice(robot: Robot) -> set[str]:
-    """Names that are those of two numbers, as a joint and a shape may be called alike."""
+def _ambiguous(robot: Robot) -> set[str]:
+    """Names that two numbers have, as a joint and a shape may have the same name."""
     return {name for name, count in Counter(name for name, _ in _numbers(robot)).items() if count > 1}
 
 
@@ -76,7 +76,7 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
 
 
 def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
-    """The numbers of a γ or φ that is a dataclass: its fields that are such, not whole numbers, which count."""
+    """The numbers of a γ or φ that is a dataclass: its float fields. Whole numbers count things, and are left out."""
     for own in fields(function) if is_dataclass(function) else ():
         value = getattr(function, own.name)
         if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
@@ -84,7 +84,7 @@ def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
 
 
 def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Parameters that a user gave, checked, sorted by name.
+    """The parameters that a user gave, checked, and sorted by name.
 
     Raises:
         ModelError: for an unknown name, a wrong shape or an impossible number.
@@ -92,7 +92,7 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
     if not isinstance(given, Mapping):
         raise ModelError(f"parameters must go by name, such as {{'mass:torso': 12.0}}, got {given!r}")
     known, values = robot.parameters, dict[str, np.ndarray]()
-    for name, value in sorted(given.items(), key=lambda own: str(own[0])):  # whatever order they are given in
+    for name, value in sorted(given.items(), key=lambda item: str(item[0])):  # in one order, whatever order was given
         if name not in known:
             raise ModelError(_unknown(robot, name))
         _check_reach(robot, name, given)
@@ -116,22 +116,22 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
 
 
 def _unknown(robot: Robot, name: Any) -> str:
-    """That there is no such parameter, and what there is."""
+    """A message that there is no such parameter, and what there is instead."""
     known, (quantity, _, owner) = robot.parameters, str(name).partition(":")
-    if name in _twice(robot):
+    if name in _ambiguous(robot):
         return f"parameter {name!r}: two parts have it, which are both called {owner!r}; rename one"
     if quantity in OF_SHAPES and any(shape.name == owner for shape in robot.shapes):
         return f"parameter {name!r}: shape {owner!r} has no {quantity} of its own; build it with one, {quantity}=0 say"
     text = f"robot {robot.name!r} has no parameter {name!r}; there is"
-    of_owner = [own for own in known if own.partition(":")[2] == owner and owner]
-    of_quantity = [own for own in known if own.partition(":")[0] == quantity]
+    of_owner = [other for other in known if other.partition(":")[2] == owner and owner]
+    of_quantity = [other for other in known if other.partition(":")[0] == quantity]
     if of_owner or of_quantity:
         return f"{text} {listed(of_owner or of_quantity)}"
     return f"{text} {listed(list(known)[:8])}, ...: robot.parameters lists all"
 
 
 def _check_reach(robot: Robot, name: str, given: Mapping[str, Any]) -> None:
-    """Refuses the friction of a shape where that of one of its pairs counts instead, and is not given."""
+    """Raises a ModelError for the friction of a shape if one of its contact pairs has its own, which is not given."""
     quantity, _, owner = name.partition(":")
     for pair in robot.contact_pairs if quantity in OF_PAIRS else ():
         own = f"{quantity}:{pair.name}"
@@ -143,7 +143,7 @@ def _check_reach(robot: Robot, name: str, given: Mapping[str, Any]) -> None:
 
 
 def _check_inertias(robot: Robot, name: str, values: np.ndarray) -> None:
-    """Refuses the first that no body can have, which `check_inertia` explains."""
+    """Raises the ModelError of `check_inertia` for the first inertia that no body can have."""
     body = robot.bodies[name.partition(":")[2]]
     for state in map(tuple, np.argwhere(~possible_inertias(values, body.ideal))):
         try:

@@ -1,10 +1,10 @@
 """How a robot is pickled, so that it can be sent to other processes and machines.
 
-A robot is packed into bytes as it stands: nothing is searched for, closed or checked again where it is unpacked. Left
-out is what can be had again: cached properties and compiled programs.
+A robot is packed into bytes as it is: nothing is searched, closed or checked again where it is unpacked. Cached
+properties and compiled programs, which can be computed again, are left out.
 
-Functions of couplings go by reference where they can be imported on the other side. A lambda, a closure or a function
-of a script cannot. Its trace goes instead, which computes the same.
+Functions of couplings are pickled by reference if the receiver can import them. A lambda, a closure or a function of a
+script cannot be imported; its trace, which computes the same, is sent instead.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from coupler.model.loops import Coupling
 
 @dataclass(frozen=True, eq=False)
 class TracedFunction:
-    """A function γ or φ of a coupling that stands for one that could not be pickled.
+    """Stands for a function γ or φ of a coupling that cannot be pickled.
 
     Attributes:
         trace: what the function computes.
@@ -58,7 +58,7 @@ def packed(robot: str, parts: Any) -> bytes:
 
 
 def unpacked(data: bytes) -> Any:
-    """The parts that `packed` made these bytes of."""
+    """The parts that `packed` turned into these bytes."""
     return pickle.loads(data)
 
 
@@ -73,7 +73,7 @@ class _Pickler(pickle.Pickler):
             return NotImplemented
         reduced: Any = obj.__reduce_ex__(5)
         if len(reduced) < 3 or not isinstance(reduced[2], dict):
-            return reduced  # a class of a user's that goes its own way
+            return reduced  # a user's class with its own way of pickling
         make, arguments, attributes, *rest = reduced
         kept = {name: value for name, value in attributes.items() if name not in left_out}
         if isinstance(obj, Coupling):
@@ -87,13 +87,13 @@ def _read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
 
 @cache
 def _cached_properties(kind: type) -> frozenset[str]:
-    """The names of a class's cached properties, whose values lie among an object's attributes."""
+    """The names of a class's cached properties, whose values are among an object's attributes."""
     members = (member for base in kind.__mro__ for member in vars(base).items())
     return frozenset(name for name, value in members if isinstance(value, cached_property))
 
 
 def _portable_function(coupling: Coupling) -> Any:
-    """The coupling's function where another process can import it, else its trace."""
+    """The coupling's function if another process can import it, else its trace."""
     try:
         if b"__main__" not in pickle.dumps(coupling.function):  # a script's functions are not found from elsewhere
             return coupling.function

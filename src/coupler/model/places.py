@@ -1,4 +1,4 @@
-"""Places on bodies, as users give them."""
+"""Places on bodies, as users give them, as transforms."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from coupler.model.numbers import numbers
 from coupler.spatial import Transform
 
 Place = Any  # a point (three numbers, m) or a Transform
-_FAR = 1e9  # m, beyond which nothing of a robot is
-_LARGEST = 2.0  # entries of a rotation are 1 at most: beyond this, products might overflow
+_FAR = 1e9  # m: points further away are mistakes
+_LARGEST = 2.0  # entries of a rotation are at most 1; products of much larger ones might overflow
 _ROTATION = 1e-6  # how far E Eᵀ may be from 1: files round their numbers
-_EXACT = 4e-16  # and how far it is for a rotation that is exact in its digits: two roundings
+_EXACT = 4e-16  # how far it is from 1 for a rotation with exact digits: two roundings
 
 
 def placed(what: str, at: Place, turned: Any) -> Transform:
-    """The transform to a frame that is given by a point and a rotation, or by itself."""
+    """The transform to a frame that is given by a point and a rotation matrix, or as a Transform."""
     if isinstance(at, Transform):
         if turned is not None:
             raise ModelError(f"{what}: its place is a Transform already; leave out turned")
@@ -34,7 +34,7 @@ def placed(what: str, at: Place, turned: Any) -> Transform:
 
 
 def _orthonormal(E: np.ndarray) -> np.ndarray:
-    """The nearest rotation matrix; one that is exact in its digits, such as a permutation, is left as it is."""
+    """The nearest rotation matrix; one with exact digits, such as a permutation, is returned unchanged."""
     if np.abs(E @ E.T - np.eye(3)).max() < _EXACT:
         return E
     U, _, Vt = np.linalg.svd(E)

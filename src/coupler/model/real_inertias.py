@@ -20,8 +20,8 @@ def nearest_inertia(inertia: Any) -> np.ndarray:
         body = Body("base", 45.7, inertia=nearest_inertia(printed))
 
     It has the same principal axes. Principal moments are J = M s, where s ≥ 0 are integrals of squares over the mass;
-    the s for which J is nearest is found by trying which of them are zero. A possible inertia is returned as it is, up
-    to rounding. Take the result as a suggestion: a misprint of one number changes others, too.
+    the best s is found by trying which of its entries are zero. A possible inertia is returned unchanged, up to
+    rounding. Take the result as a suggestion: it spreads the correction of one misprint over several numbers.
 
     Args:
         inertia: 3 × 3, symmetric, about the centre of mass, kg m².

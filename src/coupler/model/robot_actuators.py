@@ -1,4 +1,4 @@
-"""The actuators of a robot: refused if loops hold them, and warned of if they do not hold their mechanism."""
+"""The actuators of a robot, checked: whether loops let them move, and whether they hold their mechanism."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.model.actuator_limits import limited_actuators
 from coupler.model.actuators import Actuator, terms_of
 from coupler.model.errors import ModelError
@@ -16,20 +17,20 @@ from coupler.model.wording import counted, listed
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-_STILL = 1e-9  # of a gear: an actuator that moves no more with any independent joint does not move
-_SINGULAR = 1e-9  # of the largest singular value: what is below counts as zero
-_POSES = 4  # in which it is looked at what actuators hold
+_STILL = 1e-9  # relative to its gear: an actuator whose rates are all smaller does not move
+_SINGULAR = 1e-9  # singular values below this part of the largest count as zero
+_POSES = 4  # configurations in which actuators must fail to hold their mechanism for a warning
 
 Rows = list[tuple[int, float]]  # of an actuator, entries of joint velocities and gears
 
 
 def actuators_of(robot: Robot, described: Sequence[Actuator]) -> tuple[Actuator, ...]:
-    """The actuators of a robot: those that are described, and a motor for each other joint that is marked as actuated.
+    """The actuators that are described, and a motor for each other joint that is marked as actuated.
 
-    Limits of effort and velocity of joints hold for them, too.
+    All are limited by the effort and velocity limits of their joints.
 
     Raises:
-        ModelError: for a joint that there is not or that is fixed, and for an actuator that cannot move.
+        ModelError: for an unknown or a fixed joint, and for an actuator that loops keep from moving.
     """
     names = Counter(actuator.name for actuator in described)
     for name, count in names.items():
@@ -59,7 +60,7 @@ def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
 
 
 def _check_motion(robot: Robot, actuators: Sequence[Actuator]) -> None:
-    """Refuses actuators that stay where they are whatever independent joints do."""
+    """Raises a ModelError for an actuator that no independent joint moves."""
     doubtful = [actuator for actuator in actuators if not _is_independent(robot, actuator)]
     for G in _rates(robot, 2) if doubtful else ():
         doubtful = [actuator for actuator in doubtful if _is_still(_rows(robot, actuator), G)]
@@ -73,9 +74,9 @@ def _check_motion(robot: Robot, actuators: Sequence[Actuator]) -> None:
 
 
 def loose_mechanisms(robot: Robot, actuators: Sequence[Actuator]) -> list[str]:
-    """Warns of clusters that actuators do not hold anywhere, though they are as many as freedoms.
+    """Warnings of clusters that their actuators do not hold in any configuration, although there are enough of them.
 
-    So are legs between plates of the same shape: whatever their lengths, a platform on them can move.
+    Legs between similar plates are an example: whatever their lengths, a platform on them can move.
     """
     own: dict[int, dict[tuple[str, ...], Actuator]] = {}  # by cluster; those that act on the same joints count once
     for actuator in actuators:
@@ -105,10 +106,8 @@ def loose_mechanisms(robot: Robot, actuators: Sequence[Actuator]) -> list[str]:
 
 def _entries_by_cluster(robot: Robot) -> dict[int, list[int]]:
     """The entries of v of each cluster."""
-    entries: dict[int, list[int]] = {}
-    for i, entry in enumerate(robot.embedding.v_index):
-        entries.setdefault(robot.cluster_tree.cluster_of[robot.tree.link_of(int(entry))], []).append(i)
-    return entries
+    links = [robot.tree.link_of(int(entry)) for entry in robot.embedding.v_index]
+    return grouped(range(len(links)), lambda i: robot.cluster_tree.cluster_of[links[i]])
 
 
 def _is_independent(robot: Robot, actuator: Actuator) -> bool:
@@ -122,7 +121,7 @@ def _rows(robot: Robot, actuator: Actuator) -> Rows:
 
 
 def _rates(robot: Robot, poses: int) -> Iterator[np.ndarray]:
-    """G in the neutral configuration, and in others."""
+    """G at the neutral configuration, and at random ones."""
     rng = np.random.default_rng(0)
     for i in range(poses):
         q = robot.states.random(rng) if i else robot.states.neutral
@@ -134,12 +133,12 @@ def _row(rows: Rows, G: np.ndarray) -> np.ndarray:
 
 
 def _is_still(rows: Rows, G: np.ndarray) -> bool:
-    """Whether an actuator stays where it is whatever independent joints do."""
+    """Whether no independent joint moves an actuator."""
     return bool(np.abs(_row(rows, G)).max(initial=0.0) < _STILL * max(abs(gear) for _, gear in rows))
 
 
 def _rank(robot: Robot, actuators: Iterable[Actuator], G: np.ndarray) -> int:
-    """In how many ways independent joints move actuators."""
+    """The rank of the map from independent velocities to those of actuators."""
     A = np.array([_row(_rows(robot, actuator), G) for actuator in actuators])
     A = A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300)  # large gears must not hide small ones
     sizes = np.linalg.svd(A, compute_uv=False)

@@ -1,9 +1,9 @@
-"""Where links have their frames: anywhere along the axis of their joint, so that many of their numbers are zero.
+"""Choosing where along its joint's axis the frame of each link is, such that many of its numbers are zero.
 
-A joint that turns about or shifts along z does the same wherever its frame is on that axis. Zeros in placements and
-inertias are what dynamics need not compute, so each frame is slid to where its own placement, those of the joints on
-its link and the link's centre of mass have the most of them. What one link gains another may lose: the best choice for
-all is found from the leaves to the ground, over the few places of each that bring a zero anywhere.
+A joint that turns about or shifts along z does the same wherever its frame is on that axis. Dynamics need not compute
+with zeros of placements and inertias, so each frame is slid to where its own placement, those of the joints on its link
+and the link's centre of mass have the most of them. What one link gains another may lose. The best choice for all links
+is found by dynamic programming from the leaves to the ground, over the few places of each that make some number zero.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ import numpy as np
 from coupler.model.joint import Joint
 from coupler.spatial import RigidInertia, Transform
 
-# What a number that is not zero costs, about, in operations: of a placement, a first moment, a product of inertia.
+# Rough cost in operations of a number that is not zero: of a placement, a first moment, a product of inertia.
 _SHIFT, _MOMENT, _PRODUCT = 14.0, 8.0, 6.0
-_MOVE = 0.01  # to stay is simplest
-_MOST = 16  # places that are looked at for each link
-_ZERO = 1e-12  # m, and as a part of an inertia's numbers: what is smaller is rounding
+_MOVE = 0.01  # of moving a frame at all: of equal places, the original one is simplest
+_MOST = 16  # the most places that are tried for each link
+_ZERO = 1e-12  # m, and relative to an inertia's numbers: smaller values are rounding
 
 
 def best_slides(
     parents: Sequence[int], kinds: Sequence[Joint], placements: Sequence[Transform], inertias: Sequence[RigidInertia]
 ) -> np.ndarray:
-    """How far to slide each link along its joint's axis, z, in m; the first link is the ground.
+    """How far to slide the frame of each link along its joint's axis, z, m; the first link is the ground.
 
     Args:
         parents: of each link; parents come before children.
@@ -40,7 +40,7 @@ def best_slides(
     places: list[np.ndarray] = [np.zeros(1)]
     for i in range(1, count):
         places.append(_places(i, places[parents[i]], kinds[i], placements, inertias[i], children[i]))
-    # For each place of a parent, the best place of a link and what the link and all on it cost then.
+    # For each place of a parent: the best place of a link, and the cost of the link and all that it carries.
     choice: list[np.ndarray] = [np.zeros(1, int)] * count
     burden = [np.zeros(len(own)) for own in places]
     for i in reversed(range(1, count)):
@@ -57,7 +57,7 @@ def best_slides(
 
 
 def slid(placement: Transform, parent: float, own: float) -> Transform:
-    """A placement, when the parent's frame and the joint's own have been slid; what is next to zero is zero."""
+    """A placement after the parent's frame and the joint's own have been slid, with entries next to zero made zero."""
     if not (parent or own):
         return placement
     r = _shifts(placement, np.array([parent]), np.array([own]))[0, 0]
@@ -71,7 +71,7 @@ def _shifts(placement: Transform, parent: np.ndarray, own: np.ndarray) -> np.nda
 
 
 def _cost(inertia: RigidInertia, slides: np.ndarray) -> np.ndarray:
-    """What the numbers of an inertia cost, seen from further along z: h − m d z, and Ixz + d hx, Iyz + d hy."""
+    """The cost of an inertia about points d further along z: h − m d z, and Ixz + d hx, Iyz + d hy."""
     small = _ZERO * (inertia.m + np.abs(inertia.h).max())
     moments = np.stack([slides * 0.0 + inertia.h[0], slides * 0.0 + inertia.h[1], inertia.h[2] - inertia.m * slides])
     products = np.stack([inertia.I[0, 2] + slides * inertia.h[0], inertia.I[1, 2] + slides * inertia.h[1]])
@@ -79,7 +79,7 @@ def _cost(inertia: RigidInertia, slides: np.ndarray) -> np.ndarray:
 
 
 def _centre(inertia: RigidInertia) -> float:
-    """How far along z a link's centre of mass is; where there is no mass, anywhere."""
+    """The z coordinate of a link's centre of mass, m; NaN without mass."""
     return float(inertia.h[2] / inertia.m) if inertia.m > 0.0 else np.nan
 
 
@@ -91,7 +91,7 @@ def _places(
     inertia: RigidInertia,
     children: Sequence[int],
 ) -> np.ndarray:
-    """Slides of a link that may bring a zero."""
+    """The slides of a link that may make some number zero."""
     if not kind.axial:
         return np.zeros(1)
     if not children and inertia.m > 0.0 and not np.abs(inertia.h[:2]).max() > _ZERO * inertia.m:

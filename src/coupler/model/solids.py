@@ -1,4 +1,4 @@
-"""What solid bodies of uniform density weigh."""
+"""Mass, centre of mass and inertia of solids of uniform density."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hu
 def solid_of(
     what: str, geometry: Geometry, mass: float | None = None, density: float = 1000.0
 ) -> tuple[float, np.ndarray, np.ndarray]:
-    """The mass of a form, kg; its centre in the form's frame, 3, m; and its inertia about that, 3 × 3, kg m².
+    """The mass of a solid, kg, its centre of mass in the geometry's frame, 3, m, and its inertia there, 3 × 3, kg m².
 
     Args:
-        what: it is, for messages.
-        geometry: its form; a mesh counts as its convex hull.
-        mass: kg; by its density, if not given.
+        what: what to call it in an error.
+        geometry: its geometry; a mesh counts as its convex hull.
+        mass: kg; if None, it follows from the density.
         density: kg/m³.
 
     Raises:
-        ModelError: for a form that has no volume, or no end.
+        ModelError: for a geometry without a volume, or with an infinite one.
     """
     volume, centre, second = _moments(what, geometry)
     if mass is None:
@@ -38,7 +38,7 @@ def solid_of(
 
 
 def _moments(what: str, geometry: Geometry) -> tuple[float, np.ndarray, np.ndarray]:
-    """The volume of a form, m³, its centre, m, and ∫ x xᵀ dV about that, 3 × 3, m⁵."""
+    """The volume of a solid, m³, its centre, m, and ∫ x xᵀ dV about that, 3 × 3, m⁵."""
     match geometry:
         case Mesh():
             with imports():  # a call upwards: contact knows how to read meshes
@@ -68,12 +68,12 @@ def _moments(what: str, geometry: Geometry) -> tuple[float, np.ndarray, np.ndarr
 
 
 def _round(volume: Any, squares: Any) -> tuple[float, np.ndarray, np.ndarray]:
-    """Of a form that is alike on both sides of its axes planes: its volume, and the means of x², y² and z²."""
+    """The same of a solid that is symmetric about its coordinate planes, by its volume and the means of x², y², z²."""
     return float(volume), np.zeros(3), float(volume) * np.diag(np.asarray(squares, dtype=float))
 
 
 def _moments_of_hull(what: str, hull: Hull) -> tuple[float, np.ndarray, np.ndarray]:
-    """Sums over tetrahedra from a point inside to triangles of faces."""
+    """The same of a hull: sums over tetrahedra from a point inside to the triangles of its faces."""
     with imports():  # a call upwards: contact knows what faces a hull has
         from coupler.contact.collision.faces import Faces
 

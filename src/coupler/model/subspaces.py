@@ -13,17 +13,17 @@ from coupler.spatial import ClusterTransform, Remap, Transform, block
 
 @dataclass(frozen=True, eq=False)
 class ClusterSubspaces:
-    """What a cluster of b links with n freedoms can move along and transmit, stacked in the frames of its links.
+    """The motions and forces of a cluster of b links with n freedoms, stacked in the frames of its links.
 
     Freedoms come in the order of its links.
 
     Together Tᵃ and Tᶜ span all forces, SᵀTᵃ = 1 and SᵀTᶜ = 0. [001, eq. 9, 31]
 
     Attributes:
-        S: 6b × n, motions against the output bodies by unit of v. [001, eq. 24]
-        Ta: 6b × n, what unit forces at the independent joints transmit. [001, eq. 30, P selects those joints]
-        Tc: 6b × (6b − n), what tree joints and loops transmit without doing work. [001, eq. 30, with the forces of
-            loops, block(Tᵃ) Kᵀ, which its second line lacks]
+        S: 6b × n, motions relative to the output bodies by unit of v. [001, eq. 24]
+        Ta: 6b × n, forces that unit forces at the independent joints transmit. [001, eq. 30, P selects those joints]
+        Tc: 6b × (6b − n), forces that tree joints and loops transmit without doing work. [001, eq. 30, with the forces
+            of loops, block(Tᵃ) Kᵀ, which its second line lacks]
     """
 
     S: np.ndarray

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.model.actuator_limits import limits_left_open
 from coupler.model.wording import counted, some
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-_LINES, _DEPTH = 200, 40  # how far a cluster tree is listed
-_LISTED = 12  # names on a line
+_LINES, _DEPTH = 200, 40  # the most lines and levels of a cluster tree that are printed
+_LISTED = 12  # the most names on a line
 
 
 def robot_text(robot: Robot) -> str:
@@ -44,8 +45,8 @@ def idle_text(robot: Robot) -> str:
 def tree_lines(robot: Robot) -> list[str]:
     """A line of counts, and a line for each cluster of the tree.
 
-    Each cluster has its bodies, what constrains them, and its freedoms: how many of how many joint velocities, and
-    which joints they belong to.
+    Each cluster has a line with its bodies, its constraints, and its freedoms: how many of how many joint velocities,
+    and which joints they belong to.
     """
     clusters = robot.cluster_tree.clusters
     counts = [counted(len(robot.bodies), "body", "bodies"), counted(len(robot.joints), "joint")]
@@ -54,9 +55,7 @@ def tree_lines(robot: Robot) -> list[str]:
         f"{robot.name}: {', '.join(counts)}; {counted(robot.nq, 'position')}, {counted(robot.nv, 'freedom')}",
         "ground",
     ]
-    children: dict[int, list[int]] = {}
-    for k, cluster in enumerate(clusters[1:], 1):
-        children.setdefault(cluster.parent, []).append(k)
+    children = grouped(range(1, len(clusters)), lambda k: clusters[k].parent)
     waiting = [(k, "") for k in reversed(children.get(0, []))]
     while waiting and len(lines) < _LINES:
         k, indent = waiting.pop()
@@ -80,13 +79,13 @@ def _cluster(robot: Robot, k: int) -> str:
 
 
 def _link(robot: Robot, link: int) -> str:
-    """A link by its bodies, those that are welded to the first in brackets."""
+    """The first body of a link, with those that are welded to it in brackets."""
     first, *others = robot.tree.links[link].bodies
     return f"{first} (+ {', '.join(others)})" if others else first
 
 
 def freedoms_text(robot: Robot, k: int) -> str:
-    """The freedoms of a cluster: how many, and of how many if loops take some away."""
+    """The number of freedoms of a cluster, and of how many if loops take some away."""
     entries = robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)
     count = int(np.isin(entries, robot.embedding.v_index).sum())
     return counted(count, "freedom") if count == len(entries) else f"{count} of {len(entries)} freedoms"

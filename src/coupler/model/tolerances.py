@@ -1,11 +1,12 @@
-"""When a loop is closed, a choice of coordinates regular, and a number that a user gives right: one place for all.
+"""Tolerances of the model: when a loop is closed, coordinates are regular, and a user's number is right.
 
-Residuals of loops are in m, or for small angles in rad. They form a ladder: Newton's method stops at what rounding
-leaves, a pose that the library makes is better than one that it takes, and a program refuses only what is plainly open.
+Residuals of loops are in m or, for small angles, rad. Their tolerances form a ladder: Newton's method stops at what
+rounding leaves, poses that the library computes are better than those that it accepts, and programs reject only what is
+plainly open.
 """
 
-CLOSED_BY_NEWTON = 1e-13  # Newton's method goes on until all residuals are below: some hundred roundings of 1 m
-SETTLED = 1e-8  # and until its last step was shorter, rad or m: the next one would be of the order of its square
+CLOSED_BY_NEWTON = 1e-13  # Newton's method continues until all residuals are smaller: some hundred roundings of 1 m
+SETTLED = 1e-8  # and until its last step is shorter, rad or m: the next one would be of the order of its square
 MADE_CLOSED = 1e-12  # what closing a pose may leave of a residual before it counts as failed
 CLOSED = 1e-10  # the residual up to which a configuration counts as closed
 OPEN = 1e-5  # the residual from which a compiled program gives NaN: states of a simulation drift below it

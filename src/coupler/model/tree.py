@@ -13,12 +13,12 @@ from coupler.graph import PARAMETERS, Executable, Parameters
 from coupler.model.joint import Joint
 from coupler.spatial import RigidInertia, Transform
 
-GROUND = "ground"  # the name of the world, on which robots stand
+GROUND = "ground"  # the name of the world, which carries all robots
 
 
 @dataclass(frozen=True, eq=False)
 class TreeJoint:
-    """A joint of the spanning tree: it carries one body on another.
+    """A joint of the spanning tree, on which one body carries another.
 
     Attributes:
         name: unique in its robot.
@@ -27,8 +27,8 @@ class TreeJoint:
         placement: transform from the parent's frame to the joint's predecessor frame.
         independent: whether its velocity must be among the independent ones.
         actuated: whether an actuator drives it; such joints are preferred as independent ones.
-        start: a position near which loops are closed; neutral if not given.
-        meets: transform from the child's frame to the joint's successor frame; the same frame if not given.
+        start: the position near which loops are closed; neutral if None.
+        meets: transform from the child's frame to the joint's successor frame; identity if None.
     """
 
     name: str
@@ -44,17 +44,17 @@ class TreeJoint:
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """Bodies that move as one, on one moving joint.
+    """Bodies that are welded together, on one moving joint.
 
     Attributes:
-        name: of the body that the joint carries.
-        joint: name of that joint.
-        kind: how it moves in the link's frame: along or about z.
-        parent: number of the link that carries it.
-        start: its joint's position near which loops are closed.
+        name: the name of the body that the joint carries.
+        joint: the name of the joint.
+        kind: the joint in standard form, along or about z of the link's frame.
+        parent: the number of the link that carries it.
+        start: the joint position near which loops are closed.
         placement: transform from the parent link's frame to the joint's predecessor frame.
-        inertia: of all its bodies, in its frame.
-        bodies: names of all its bodies.
+        inertia: the inertia of all its bodies, in its frame.
+        bodies: the names of all its bodies.
     """
 
     name: str
@@ -71,15 +71,15 @@ class Link:
 class Tree:
     """Links in regular numbering: link 0 is the ground, and a parent comes before its children.
 
-    Spanning positions p and velocities w are those of all joints, one link after the other.
+    The spanning positions p and velocities w hold those of all joints, link after link.
 
     Attributes:
-        links: all of them.
+        links: all links.
         place: for each body its link and the transform from the link's frame to the body's.
-        parameters: what its numbers depend on, where they are nodes; see variants.py.
-        given: (..., n), the values of these.
-        all_rows: whether rows of loops that followed from others when it was built may not do so any more, as lengths
-            have changed: then they count where a loop is said to be open.
+        parameters: the inputs that its numbers depend on, where they are nodes; see variants.py.
+        given: (..., n), the values of these inputs.
+        all_rows: whether lengths have changed, so that rows of loops that used to follow from others may not do so any
+            more; all rows then count in deciding whether a loop is open.
     """
 
     links: tuple[Link, ...]
@@ -89,7 +89,7 @@ class Tree:
     all_rows: bool = False
 
     def inputs_of(self, executable: Executable) -> tuple[np.ndarray, ...]:
-        """What a program of it takes besides its own inputs: the parameters, if it depends on any, prepared for it."""
+        """The parameters, prepared for a program that depends on them: its last input; nothing for other programs."""
         inputs = executable.program.inputs
         if self.given is None or not inputs or inputs[-1].name != PARAMETERS:
             return ()
@@ -100,19 +100,19 @@ class Tree:
 
     @cached_property
     def parent(self) -> list[int]:
-        """The link that carries each."""
+        """The number of each link's parent."""
         return [link.parent for link in self.links]
 
     @cached_property
     def children(self) -> list[list[int]]:
-        """The links that each carries."""
+        """The numbers of each link's children."""
         children: list[list[int]] = [[] for _ in self.links]
         for i, link in enumerate(self.links[1:], 1):
             children[link.parent].append(i)
         return children
 
     def carriers(self, link: int) -> set[int]:
-        """A link and all that carry it, the ground included."""
+        """A link and all links that carry it, the ground included."""
         links = {link}
         while link:
             link = self.links[link].parent
@@ -126,12 +126,12 @@ class Tree:
 
     @cached_property
     def q_start(self) -> np.ndarray:
-        """Where each link's position starts in p; one more entry than there are links."""
+        """Where each link's position starts in p; the last entry is the size of p."""
         return _starts(link.kind.nq for link in self.links)
 
     @cached_property
     def v_start(self) -> np.ndarray:
-        """Where each link's velocity starts in w; one more entry than there are links."""
+        """Where each link's velocity starts in w; the last entry is the size of w."""
         return _starts(link.kind.nv for link in self.links)
 
     @property
@@ -179,7 +179,7 @@ class Tree:
         return np.arange(self.v_start[link], self.v_start[link + 1])
 
     def ways(self, first: int, second: int) -> tuple[list[int], list[int]]:
-        """The links whose joints lie between the last common carrier of two links and each of them."""
+        """The links on the way from the last common carrier of two links to each of them, from the outside in."""
         to_first: list[int] = []
         to_second: list[int] = []
         while first != second:  # a carrier has the lower number

@@ -1,8 +1,8 @@
-"""Robots whose numbers are nodes: parameters that programs take as an input, in place of constants in their tables.
+"""Robots whose numbers are nodes: parameters that programs take as inputs instead of constants in tables.
 
-Everything that follows from a number by arithmetic (the inertia of links that are welded of several bodies, where
-joints are placed on those, what dampers add to a step) follows from a node in the same way. What a number decides
-(which rows of loops count, which joints are independent) stays as it was for the numbers that the robot was built with.
+Everything that follows from a number by arithmetic (the inertia of a link that is welded from several bodies, the
+placement of joints on it, the damping in a step) follows from a node in the same way. Decisions that depend on numbers
+(which rows of loops count, which joints are independent) stay as they were when the robot was built.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ from coupler.spatial import Transform
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
-_SAME = 1e-13  # m: what is less far apart is at one place
+_SAME = 1e-13  # m: points closer than this coincide
 Part = TypeVar("Part")
-Owned = Mapping[str, Mapping[str, Any]]  # by owner and quantity: nodes
 
 
 def variant_of(robot: Robot, layout: Layout) -> Robot:
     """The robot in which the inputs of a layout are nodes, one after the other, of `tree.parameters`.
 
     Raises:
-        ModelError: for a length in a loop that is closed analytically, whose solution is for lengths as they were.
+        ModelError: for a length in a loop that is closed analytically: its solution holds for the original lengths.
     """
     parameters = Parameters(layout.size)
     nodes = {name: array(value)[()] for name, value in layout.unpack(parameters.nodes).items() if may_differ(value)}
@@ -56,7 +55,7 @@ class _Variant:
     """The parts of a robot, with nodes in place of some numbers."""
 
     def __init__(self, robot: Robot, parameters: Parameters, nodes: Mapping[str, Any], usual: np.ndarray) -> None:
-        """Args: the robot, what its numbers are to depend on, by name and in a row, and what these are in the robot."""
+        """Args: the robot, the inputs, the nodes by parameter name, and the values of the inputs in the robot."""
         self.base, self.parameters, self.nodes, self.usual = robot, parameters, nodes, usual
         self.own: dict[str, dict[str, Any]] = {}  # by owner
         for name, value in nodes.items():
@@ -86,7 +85,7 @@ class _Variant:
         )
 
     def _check_lengths(self) -> None:
-        """Refuses lengths in loops whose solution is known for others."""
+        """Raises a ModelError for lengths in loops whose solution holds for the original ones only."""
         base, tree = self.base, self.base.tree
         solved = dict.fromkeys(base.closed_forms, "is closed analytically")
         for coupling in base.couplings:
@@ -210,7 +209,7 @@ class _Variant:
 
 
 def _changed(part: Part, values: Mapping[str, Any]) -> Part:
-    """A copy of a part with other values, which are nodes and hence not checked; the part itself if there are none."""
+    """A copy of a part with other values, which are nodes and so are not checked; the part itself if there are none."""
     if not values:
         return part
     other = copy(part)
@@ -225,7 +224,7 @@ def _moved(frame: Transform, on_link: Transform, shift: Any) -> Transform:
 
 
 def _turned(frame: Transform, on_link: Transform, at: np.ndarray, turn: Any) -> Transform:
-    """A frame on a link, turned about a point of a body that is placed on that link, by a rotation vector along it."""
+    """A frame on a link, rotated about a point of a body on that link, by a rotation vector along the body's axes."""
     R = matrix_from_quaternion(quaternion_exp(on_link.E.T @ turn))
     point = on_link.r + on_link.E.T @ at
     slid = frame.r - point  # along the joint's axis: see slides.py

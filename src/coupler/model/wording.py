@@ -8,25 +8,25 @@ _LONGEST = 100  # characters of a name or a value in a message
 
 
 def clipped(value: object, most: int = _LONGEST, *, quote: bool = True) -> str:
-    """A name or value for a message, quoted; of a very long one, the beginning."""
+    """A name or value for a message, quoted; only the beginning of a very long one."""
     text = repr(value) if quote and not isinstance(value, str) else str(value)
     rest = f"... ({len(text) - most} more characters)" if len(text) > most else ""
     return (repr(text[:most]) if quote and isinstance(value, str) else text[:most]) + rest
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """Quoted names, separated by commas; of more than `most`, the rest is counted."""
+    """Quoted names, separated by commas; beyond `most` names, the rest is counted."""
     return some([clipped(name) for name in names], most)
 
 
 def some(texts: Sequence[str], most: int = 8) -> str:
-    """Texts, separated by commas; of more than `most`, the rest is counted."""
+    """Texts, separated by commas; beyond `most` texts, the rest is counted."""
     more = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
 
 
 def clause(names: Iterable[str], one: str, many: str) -> str:
-    """A clause about names, which take the place of {}: one clause for a single name, and one for several."""
+    """A clause about names, which replace {}: `one` for a single name, `many` for several."""
     names = list(names)
     return (one if len(names) == 1 else many).replace("{}", listed(names), 1)
 

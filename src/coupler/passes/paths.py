@@ -23,8 +23,8 @@ from coupler.spatial import Transform
 class PathBody(Record):
     """What a body on the path of a frame remembers for that frame."""
 
-    P = provided()  # 6 × 6: the force on it per unit force at the frame
-    A = provided()  # 6 × 6: its acceleration per unit force at the frame
+    chiT = provided()  # χᵀ, 6 × 6: the force on it per unit force at the frame
+    Omega = provided()  # Ω, 6 × 6: its acceleration per unit force at the frame
 
 
 class PathCluster(ClusterRecord):
@@ -49,8 +49,8 @@ class _Step:
 class Paths:
     """The paths of frames to the ground.
 
-    In the passes, bodies that feel forces at the step's frame have P in their memory, bodies that feel forces at any
-    frame have A, and clusters have y; see `PathBody` and `PathCluster`.
+    In the passes, bodies that feel forces at the step's frame have χᵀ in their memory, bodies that feel forces at any
+    frame have Ω, and clusters have y; see `PathBody` and `PathCluster`.
 
     Attributes:
         frames: for each frame the number of its link, and the transform from the link's frame to the frame.
@@ -64,18 +64,18 @@ class Paths:
         self.felt: dict[int, tuple[int, ...]] = {}
         for step in self.steps:
             self.felt[step.cluster] = tuple(sorted({*self.felt.get(step.cluster, ()), *step.active}))
-        self._P, self._A, self._y = (sweep.store(name) for name in "PAy")
+        self._chiT, self._Omega, self._y = (sweep.store(name) for name in ("chiT", "Omega", "y"))
         for step in self.steps:
             for i in step.active:
-                self._P.add((step.frame, step.cluster, i), (6, 6))
+                self._chiT.add((step.frame, step.cluster, i), (6, 6))
             for i in self.felt[step.cluster]:
-                self._A.add((step.frame, step.cluster, i), (6, 6))
+                self._Omega.add((step.frame, step.cluster, i), (6, 6))
             shape = sweep.shapes[sweep.shape_of[step.cluster]][0]
             self._y.add((step.frame, step.cluster), (shape.freedoms, 6))
         links = [(e, *sweep.number_in_cluster(link)) for e, (link, _) in enumerate(frames)]
         first = [(e, k, i) for e, k, i in links if k]
         if first:
-            start = fields(P=self._P.at(first), X=constants([frames[e][1].matrix() for e, _, _ in first]))
+            start = fields(chiT=self._chiT.at(first), X=constants([frames[e][1].matrix() for e, _, _ in first]))
             builder.loop(_begin, frame=start)
 
     def _path(self, frame: int, link: int) -> list[_Step]:
@@ -90,8 +90,8 @@ class Paths:
         return steps
 
     def start(self, frame: int) -> Place:
-        """The place of P of the link that carries a frame."""
-        return self._P.place((frame, *self.sweep.number_in_cluster(self.frames[frame][0])))
+        """The place of χᵀ of the link that carries a frame."""
+        return self._chiT.place((frame, *self.sweep.number_in_cluster(self.frames[frame][0])))
 
     def clusters(self, frame: int) -> list[int]:
         """The clusters on the path of a frame."""
@@ -122,18 +122,18 @@ class Paths:
 
     def _provide(self, windows: ClusterWindows, shape: Shape, steps: Sequence[_Step]) -> None:
         for i in steps[0].active:
-            windows.bodies[i]["P"] = self._P.at([(step.frame, step.cluster, i) for step in steps])
+            windows.bodies[i]["chiT"] = self._chiT.at([(step.frame, step.cluster, i) for step in steps])
         for i in self.felt[steps[0].cluster]:
-            windows.bodies[i]["A"] = self._A.at([(step.frame, step.cluster, i) for step in steps])
+            windows.bodies[i]["Omega"] = self._Omega.at([(step.frame, step.cluster, i) for step in steps])
         windows.cluster["y"] = self._y.at([(step.frame, step.cluster) for step in steps])
         for j, grounded in enumerate(shape.grounded):
             if not grounded:
                 outputs = [self.sweep.instances[step.cluster].outputs[j] for step in steps]
                 output_keys = [(s.frame, *self.sweep.number_in_cluster(x)) for s, x in zip(steps, outputs, strict=True)]
-                windows.outputs[j] |= {"P": self._P.at(output_keys), "A": self._A.at(output_keys)}
+                windows.outputs[j] |= {"chiT": self._chiT.at(output_keys), "Omega": self._Omega.at(output_keys)}
 
     def multiply_pairs(self, output: Buffer) -> None:
-        """Writes Ω = Pᵀ A of every two frames, found at the nearest cluster that carries both. [001, §VIII-D]
+        """Writes Ω_ee′ = χ_e Ω_e′ of every two frames, at the nearest cluster that carries both. [001, §VIII-D]
 
         Args:
             output: Ω of all frames, a symmetric matrix with 6 rows for each.
@@ -147,21 +147,21 @@ class Paths:
                 active = step_at[other][common].active if common is not None else ()
                 groups.setdefault((len(active), one == other), []).append((one, other, common, active))
         for (count, same), pairs in groups.items():
-            P = [self._P.at([(other, k, active[i]) for _, other, k, active in pairs]) for i in range(count)]
-            A = [self._A.at([(one, k, active[i]) for one, _, k, active in pairs]) for i in range(count)]
-            common = [fields(P=P[i], A=A[i]) for i in range(count)]
+            chiT = [self._chiT.at([(other, k, active[i]) for _, other, k, active in pairs]) for i in range(count)]
+            Omega = [self._Omega.at([(one, k, active[i]) for one, _, k, active in pairs]) for i in range(count)]
+            common = [fields(chiT=chiT[i], Omega=Omega[i]) for i in range(count)]
             lower = [fields(x=output.at([(6 * b + row) * size + 6 * a for a, b, *_ in pairs], 6)) for row in range(6)]
             upper = [fields(x=output.at([(6 * a + row) * size + 6 * b for a, b, *_ in pairs], 6)) for row in range(6)]
             builder.loop(_product, common=common, lower=lower, upper=[] if same else upper)
 
 
 def _begin(frame: View) -> None:
-    frame.P = frame.X.T
+    frame.chiT = frame.X.T
 
 
 def _product(common: list[View], lower: list[View], upper: list[View]) -> None:
-    """Σ Pᵀ A, by rows, and its transpose; a block on the diagonal is symmetric and is written once."""
-    total: Any = reduce(add, (body.P.T @ body.A for body in common), np.zeros((6, 6)))
+    """Σ χ Ω, by rows, and its transpose; a block on the diagonal is symmetric and is written once."""
+    total: Any = reduce(add, (body.chiT.T @ body.Omega for body in common), np.zeros((6, 6)))
     for row, target in enumerate(lower):
         target.x = total[row] if upper else np.array([total[min(row, j), max(row, j)] for j in range(6)])
     for row, target in enumerate(upper):

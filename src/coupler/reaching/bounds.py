@@ -1,4 +1,4 @@
-"""How far joints may go on their way to positions of actuators."""
+"""Bounds of joints on their way to positions of actuators."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from coupler.model import Robot
 from coupler.model.actuators import terms_of
 from coupler.model.joint import Joint
 
-_AT_LIMIT = 1e-9  # rad or m: by so much a joint may be beyond its limit
+_AT_LIMIT = 1e-9  # rad or m: how far a joint may be beyond its limit
 
 
 class Bounds:
-    """How far joints may go in each state: to their limits, or as far beyond them as they start.
+    """How far joints may move in each state: to their limits, or as far beyond them as they start.
 
-    Steps of independent joints are cut. Where others would leave their limits, a step is not taken.
+    Steps of independent joints are cut short. A step that takes other joints beyond their limits is not taken.
     """
 
     def __init__(self, robot: Robot, start: np.ndarray) -> None:
@@ -32,40 +32,40 @@ class Bounds:
             self._lower[:, i], self._upper[:, i] = np.minimum(lower, start[:, at]), np.maximum(upper, start[:, at])
 
     def of(self, states: np.ndarray) -> Bounds:
-        """Those of some states."""
+        """The bounds of some states."""
         other = copy(self)
         for name in ("_allowed", "_lower", "_upper"):
             setattr(other, name, getattr(self, name)[states])
         return other
 
     def _room(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """By how much independent joints can go back and forth, (states, nv) each."""
+        """How far independent joints can move down and up, (states, nv) each."""
         now = np.zeros(self._lower.shape)
         for i, at, _, _ in self._places:
             now[:, i] = q[:, at]
         return self._lower - now, self._upper - now
 
     def held(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Which independent joints are at a limit that a step would pass."""
+        """Which independent joints are at a limit that a step would cross."""
         back, forth = self._room(q)
         return ((step < 0.0) & (back >= -_AT_LIMIT)) | ((step > 0.0) & (forth <= _AT_LIMIT))
 
     def cut(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """A step that takes independent joints to their limits at most."""
+        """The step, cut short where it would take independent joints beyond their limits."""
         return np.clip(step, *self._room(q))
 
     def hold(self, q: np.ndarray) -> Any:
-        """For each state whether its joints are within."""
+        """For each state, whether its joints are within their bounds."""
         return np.all(_beyond(self._robot, q) <= self._allowed, axis=-1)
 
     def culprit(self, q: np.ndarray) -> str:
-        """The joint that is furthest beyond its limits in the configuration of a single state."""
+        """The joint that is furthest beyond its bounds in the configuration of a single state."""
         entry = int((_beyond(self._robot, q) - self._allowed[0]).argmax())
         tree = self._robot.tree
         return tree.links[int(np.searchsorted(tree.q_start, entry, side="right")) - 1].joint
 
     def within(self, target: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """Positions of actuators no further than the limits of the joints that they drive one by one, or than u is."""
+        """Targets of actuators, cut to the limits of the single joint that each drives, or to its position u beyond."""
         lower, upper = np.full(target.shape[-1], -np.inf), np.full(target.shape[-1], np.inf)
         for i, actuator in enumerate(self._robot.actuators):
             (link, j, gear), *others = terms_of(self._robot, actuator)
@@ -76,7 +76,7 @@ class Bounds:
 
 
 def _independent(robot: Robot) -> list[tuple[int, int, Joint]]:
-    """Of each entry of v its link, the entry of that, and the joint."""
+    """For each entry of v its link, its number among the link's entries, and the joint."""
     tree, entries = robot.tree, robot.embedding.v_index.tolist()
     links = [tree.link_of(entry) for entry in entries]
     return [
@@ -86,7 +86,7 @@ def _independent(robot: Robot) -> list[tuple[int, int, Joint]]:
 
 
 def within_limits(robot: Robot, q: np.ndarray) -> Any:
-    """(...,): whether all joints of configurations are within their limits."""
+    """(...): whether all joints of configurations are within their limits."""
     return (_beyond(robot, q) <= _AT_LIMIT).all(axis=-1)
 
 

@@ -1,7 +1,8 @@
-"""Configurations of given positions of actuators.
+"""Configurations in which actuators have given positions.
 
-Newton's method as a program answers where its steps show that it stays on its branch (program.py): in microseconds,
-which is what a controller needs. All other states are followed to their targets in short steps (way.py).
+Newton's method as a program (program.py) takes microseconds, which is what a controller needs. Its result counts where
+its steps show that it has stayed on its branch. All other states move to their targets in short steps
+(continuation.py).
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.robot import check_robot
 from coupler.reaching.bounds import Bounds, within_limits
+from coupler.reaching.continuation import Continuation, UnreachableError
 from coupler.reaching.program import SETTLED, is_answered_by_program, reach_program
-from coupler.reaching.way import UnreachableError, Way
 
 __all__ = ["UnreachableError", "configuration_of_actuators"]
 
-_CONTRACTION = 0.5  # what a step of Newton's method may be of the one before; see program.py
-_MISSED = 1e-10  # rad or m, or of the target: so near counts as there
+_CONTRACTION = 0.5  # the largest ratio of a step of Newton's method to the one before; see program.py
+_MISSED = 1e-10  # rad or m, or relative to the target: positions this close count as reached
 
 
 def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *, limits: bool = True) -> np.ndarray:
@@ -30,19 +31,19 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
 
     There may be several, such as elbow up and elbow down. The result is on the branch of `near`: no singular
     configuration lies on the way to it. Either the convergence of Newton's method proves that, or the way is followed
-    in short steps, damped after Levenberg and Marquardt. What actuators do not move stays near where it is.
+    in short steps, by the method of Levenberg and Marquardt. Joints that actuators do not move stay close to `near`.
 
     Args:
         positions: (..., actuators), u, rad or m.
-        near: (..., nq), closed configurations to start from; neutral if not given.
-        limits: whether joints keep within their limits, or no further beyond them than where they start.
+        near: (..., nq), closed configurations to start from; neutral if None.
+        limits: whether joints stay within their limits, or no further outside than they start.
 
     Returns:
         (..., nq), closed configurations.
 
     Raises:
-        UnreachableError: for positions out of reach, of loops or of limits, with the nearest that were found.
-        ModelError: where the way to them leads to another branch.
+        UnreachableError: for positions that loops or limits keep out of reach, with the closest that were found.
+        ModelError: if the way to them leads to another branch.
     """
     check_robot(robot)
     check_positions(robot)
@@ -62,20 +63,23 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
     if not sure.all():
         rest = np.flatnonzero(~sure)
         bounds = Bounds(robot, start[rest]) if limits else None
-        q[rest] = Way(robot, target[rest], start[rest], bounds, [_place(batch, int(i)) for i in rest]).followed()
+        q[rest] = Continuation(
+            robot, target[rest], start[rest], bounds, [_place(batch, int(i)) for i in rest]
+        ).followed()
     return q.reshape(*batch, robot.nq)
 
 
 def _answered(robot: Robot, target: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """What Newton's method finds, and for which states that is sure to be what is asked for."""
+    """The result of Newton's method, and for which states it is certain to be on the branch of the start."""
     if not remembered(robot, is_answered_by_program, is_answered_by_program):
         return start.copy(), np.zeros(len(start), bool)
     inputs = (start[0], target[0]) if len(start) == 1 else (start, target)
-    q, told = (np.atleast_2d(x) for x in attempted(robot, reach_program, *inputs))
-    near = told[:, 2] <= _MISSED * np.maximum(np.abs(target).max(axis=-1, initial=0.0), 1.0)
-    return q, (told[:, 0] <= SETTLED) & (told[:, 1] <= _CONTRACTION) & near
+    q, progress = (np.atleast_2d(x) for x in attempted(robot, reach_program, *inputs))
+    last_step, growth, missed = progress.T
+    near = missed <= _MISSED * np.maximum(np.abs(target).max(axis=-1, initial=0.0), 1.0)
+    return q, (last_step <= SETTLED) & (growth <= _CONTRACTION) & near
 
 
 def _place(batch: tuple[int, ...], i: int) -> list[int]:
-    """Where a state is in a batch, that was counted in a row."""
+    """The index in a batch of a state that is numbered as if the batch were flat."""
     return [int(k) for k in np.unravel_index(i, batch)] if batch else []

@@ -1,14 +1,14 @@
-"""Newton's way to positions of actuators, as a program: all clusters at once, by linear systems of their groups.
+"""Newton's method for positions of actuators, as a program: all clusters at once, by linear systems of their groups.
 
-With a basis of the velocities that loops allow, w = G z, actuators move by R G z, where R has the gears. [003, §III]
-Each step takes them by u* − u, as far as it can, and loops without a solution by −K⁺ φ nearer to closed. Where there
-are fewer actuators than freedoms, the step is the shortest; where there are more, the nearest. [Deuflhard, Newton
-methods for nonlinear problems, §4.3 and §4.4: Gauss and Newton's method]
+With a basis of the velocities that loops allow, w = G z, actuators move by R G z, where R holds the gears. [003, §III]
+Each step moves them by u* − u, as far as possible, and loops without a solution by −K⁺ φ closer to closed. If there are
+fewer actuators than freedoms, the step is the shortest one; if there are more, the one that comes closest. [Deuflhard,
+Newton methods for nonlinear problems, §4.3 and §4.4: the method of Gauss and Newton]
 
-Whether the answer is on the branch on which it starts is told by how fast steps shrink: where each is at most half as
-long as the one before, there is one solution in the ball that they span, and no singular pose; where actuators are
-fewer, no pose in which their rank drops. [ibid., §2.1: the theorem of Newton and Mysovskikh, its constant estimated by
-the steps]
+The rate at which steps shrink shows whether the result is on the branch of the start. If each is at most half as long
+as the one before, there is one solution in the ball that they span, and no singular pose; with fewer actuators than
+freedoms, no pose in which their rank drops. [ibid., §2.1: the theorem of Newton and Mysovskikh, its constant estimated
+from the steps]
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from coupler.passes import (
     visit_terms,
 )
 
-_ROUNDS = 12  # steps at most: five are usual
-SETTLED = 1e-12  # rad or m: a step so short is the last
-_SHORT = 1e-8  # rad or m: of shorter steps, rounding may decide how they shrink
-_LARGEST = 30  # joint velocities of a cluster without a solution: a larger one takes long to compile
+_ROUNDS = 12  # the most steps: five are usual
+SETTLED = 1e-12  # rad or m: a step shorter than this is the last
+_SHORT = 1e-8  # rad or m: rounding may affect the ratios of shorter steps
+_LARGEST = 30  # the most joint velocities of a cluster without a solution: larger ones take long to compile
 
 
 class Reaching(ClusterRecord):
-    """What a cluster knows of its way.
+    """The progress of a cluster.
 
     Attributes:
         z: its step along a basis of the velocities that its loops allow.
-        shift: what closes loops without a solution: −K⁺ φ.
+        shift: the step that closes loops without a solution: −K⁺ φ.
         last: the longest entry of its last step, rad or m.
         longest: the longest entry of the last step of all clusters, rad or m.
         growth: the largest ratio of a step to the one before.
@@ -68,10 +68,10 @@ Node = Visit[Record, Reaching]
 
 
 def is_answered_by_program(robot: Robot) -> bool:
-    """Whether `reach_program` takes a robot: its clusters of loops without a solution are not too large.
+    """Whether `reach_program` can handle a robot: its clusters without a solution must not be too large.
 
-    Of these, no group may be of a lower rank than both its actuators and its freedoms: along a basis that changes with
-    the configuration, it is not known which columns span the others.
+    No group of these may have a lower rank than both its actuators and its freedoms: in a basis that changes with the
+    configuration, it is not known which columns span the others.
     """
     pairs = zip(robot.embedding.closure.loops, robot.embedding.explicit, strict=True)
     implicit = [loop for loop, explicit in pairs if not explicit]
@@ -83,15 +83,15 @@ def is_answered_by_program(robot: Robot) -> bool:
 def reach_program(robot: Robot) -> Program:
     """The program (near, positions) → q, progress, of a robot of which `is_answered_by_program` holds.
 
-    The result q has actuators at these positions. Of the progress, the first number is how long the last step was, the
-    second the largest ratio of a step to the one before, and the third by how much positions are missed.
+    In the result q, actuators have these positions. The progress is the length of the last step, the largest ratio of a
+    step to the one before, and the distance from the positions.
     """
     sweep = Sweep(robot, "reach", cluster=Reaching, leaf_clusters=True, tangent=True)
     builder, count = sweep.builder, len(robot.actuators)
     near, targets = builder.input("near", robot.nq), builder.input("positions", count)
     q, progress = builder.scratch("q", robot.nq), builder.scratch("progress", 5)
     missing, z = sweep.scratch("missing", count), sweep.vector("z")
-    result, told = sweep.result("configuration", robot.nq), sweep.result("told", 3)
+    result, outcome = sweep.result("configuration", robot.nq), sweep.result("progress_out", 3)
     own = fields(longest=progress.at(0), growth=progress.at(1), missed=progress.at(4))
     builder.loop(copy, entry=fields(source=near.at(range(robot.nq)), target=q.at(range(robot.nq))))
     builder.loop(_start, progress=own)
@@ -119,7 +119,7 @@ def reach_program(robot: Robot) -> Program:
         groups.write(_step, z, False, Part(progress, 2, 3), missing, {"missing": (missing, True)})
         each_cluster(_move)
     builder.loop(copy, entry=fields(source=q.at(range(robot.nq)), target=result.at(range(robot.nq))))
-    builder.loop(copy, entry=fields(source=progress.at([0, 1, 4]), target=told.at(range(3))))
+    builder.loop(copy, entry=fields(source=progress.at([0, 1, 4]), target=outcome.at(range(3))))
     return sweep.build()
 
 
@@ -135,7 +135,7 @@ def _look(cluster: Node) -> None:
 
 
 def _subtract(cluster: Node, i: int, j: int) -> None:
-    """What is missing of an actuator's position, once loops are closed."""
+    """Subtracts from an actuator's target its position once loops are closed."""
     term, position = TermRecord(cluster.views.cluster), position_of(cluster, i, j)
     if not cluster.shape.solved:
         position = position + cluster.memory.shift[cluster.shape.starts[i] + j]
@@ -149,7 +149,7 @@ def _step(A: Any, spanning: Sequence[int], missing: Any) -> tuple[Any, Any]:
 
 
 def _move(cluster: Node) -> None:
-    """A cluster's step, and how its length compares with that of the last."""
+    """Takes a cluster's step, and compares its length with the one before."""
     memory, shape = cluster.memory, cluster.shape
     w = np.zeros(int(shape.starts[-1])) + 0.0 * memory.z[0]
     if shape.solved:

@@ -151,21 +151,11 @@ def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mappin
             f"time of {method} over {table.exact}, median", "none; said to be possible", f"{ratio:.2f}", _gain(ratio)
         )
 
-    def draw(plt: Any) -> None:
-        width = 0.8 / len(methods)
-        for j, method in enumerate(methods):
-            places = np.arange(len(times)) + width * j
-            plt.bar(places, [by_method[method] for by_method in times.values()], width, label=method)
-            if method in table.paper:
-                ratios = 1.0 + 0.01 * np.array(table.paper[method][: len(times)])
-                theirs = ratios * [by_method[table.exact] for by_method in times.values()]
-                label = f"paper's ratio to {table.exact}" if method == table.approximate else None
-                plt.plot(places, theirs, "k_", markersize=12, label=label)
-        plt.xticks(np.arange(len(times)) + 0.4, [*times], rotation=30)
-        plt.ylabel("time of one state in a batch, µs")
-        plt.legend(fontsize="small")
-
-    with_pyplot(folder / f"{name}.png", draw)
+    exact = np.array([by_method[table.exact] for by_method in times.values()])
+    bars = {method: [by_method[method] for by_method in times.values()] for method in methods}
+    marks = {m: (1.0 + 0.01 * np.array(added[: len(times)])) * exact for m, added in table.paper.items()}
+    label = f"paper's ratio to {table.exact}"
+    _draw_bars(folder / f"{name}.png", [*times], bars, marks, label, "time of one state in a batch, µs")
 
 
 def show_additions(name: str, folder: Path, table: Table, times: Mapping[str, Mapping[str, float]]) -> None:
@@ -191,18 +181,32 @@ def show_additions(name: str, folder: Path, table: Table, times: Mapping[str, Ma
         of_paper = f"{min(paper[method]):+.0f} to {max(paper[method]):+.0f} %"
         verdict(f"additional time of {method}", of_paper, ours, _judged(added[method], paper[method], [*times]))
 
+    _draw_bars(folder / f"{name}.png", [*times], added, paper, "paper", f"additional time relative to {table.exact}, %")
+
+
+def _draw_bars(
+    path: Path,
+    robots: Sequence[str],
+    bars: Mapping[str, Sequence[float]],
+    marks: Mapping[str, Any],
+    label: str,
+    unit: str,
+) -> None:
+    """Bars for each robot, side by side by method, with marks on some of them."""
+
     def draw(plt: Any) -> None:
-        width = 0.8 / len(methods)
-        for j, method in enumerate(methods):
-            places = np.arange(len(times)) + width * j
-            plt.bar(places, added[method], width, label=method)
-            if method in paper:
-                plt.plot(places, paper[method], "k_", markersize=12, label="paper" if not j else None)
-        plt.xticks(np.arange(len(times)) + 0.3, [*times], rotation=30)
-        plt.ylabel(f"additional time relative to {table.exact}, %")
+        width = 0.8 / len(bars)
+        for j, (method, values) in enumerate(bars.items()):
+            places = np.arange(len(robots)) + width * j
+            plt.bar(places, values, width, label=method)
+            if method in marks:
+                first = method == next(iter(marks))
+                plt.plot(places, marks[method], "k_", markersize=12, label=label if first else None)
+        plt.xticks(np.arange(len(robots)) + 0.4, robots, rotation=30)
+        plt.ylabel(unit)
         plt.legend(fontsize="small")
 
-    with_pyplot(folder / f"{name}.png", draw)
+    with_pyplot(path, draw)
 
 
 def _judged(added: Sequence[float], paper: Sequence[float], robots: Sequence[str]) -> str:

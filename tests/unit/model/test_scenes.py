@@ -140,9 +140,12 @@ def test_a_base_that_floats_starts_at_its_place_and_keeps_its_coordinates() -> N
 def test_names_that_are_taken_are_told_and_nothing_is_added() -> None:
     b = RobotBuilder("cell")
     b.attach(arm())
-    with pytest.raises(ModelError, match=r"the name 'link' is taken already, by robot 'arm'.*give a prefix"):
+    taken = r"name '{}' is taken already, by robot 'arm'; .*: attach it with {} prefix$"
+    with pytest.raises(ModelError, match=taken.format("link", "a")):
         b.attach(arm())
     b.attach(arm(), "second/")
+    with pytest.raises(ModelError, match=taken.format("second/link", "another")):
+        b.attach(arm(), "second/")
     assert b.build().body_names == ["link", "second/link"]
     with pytest.raises(ModelError, match=r"robot must be a Robot, .*got 'arm'"):
         b.attach("arm")  # type: ignore[arg-type]

@@ -23,7 +23,7 @@ class StepContext:
         sweep: the program, with the memory of bodies and clusters.
         scene: what the step takes into account.
         layout: the layout of its state and results.
-        halves: which part of the step each tree of bodies has gone when forces are taken.
+        halves: which part of the step each tree of bodies has moved when forces are taken.
         candidates: the candidate contacts.
         columns: forces on links by unit of impulse, for contacts, joints and actuators.
         blocks: the contact problem.
@@ -48,4 +48,5 @@ class StepContext:
             contacts: contacts that act on equally many links each.
         """
         links = map(list, zip(*(self.candidates.starts[contact].links for contact in contacts), strict=True))
-        return [fields(P=self.columns.at_link(contacts, own), du=self.sweep.bodies(own).fields["du"]) for own in links]
+        bodies = [(side, self.sweep.bodies(side)) for side in links]
+        return [fields(P=self.columns.at_link(contacts, side), du=body.fields["du"]) for side, body in bodies]

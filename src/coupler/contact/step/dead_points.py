@@ -92,8 +92,8 @@ def loops_near_dead_points(robot: Robot, before: np.ndarray, after: np.ndarray, 
     grown = _grown(first, last, remembered(robot, _usual_rates, _usual_rates))
     for loop in robot.embedding.closure.loops:
         if loop.cluster in clusters and grown[..., loop.columns].any():
-            known = {part.name for part in (*robot.loops, *robot.couplings)}
-            return listed(constraint.name for constraint in loop.constraints if constraint.name in known)
+            named = {part.name for part in (*robot.loops, *robot.couplings)}
+            return listed(constraint.name for constraint in loop.constraints if constraint.name in named)
     return ""
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from operator import add
 from typing import Any, Protocol
 
@@ -212,16 +212,13 @@ class InteractingBlocks(Blocks):
         if self._is_short(block):
             return
 
-        def adding(kernel: WayKernel) -> Callable[[list[tuple[int, int]]], tuple[WayKernel, dict[str, Any]]]:
-            def loop(rows: list[tuple[int, int]]) -> tuple[WayKernel, dict[str, Any]]:
-                blocks, nodes = zip(*rows, strict=True)
-                windows = {"own": self.of(blocks), "way": self._columns.way(blocks, nodes)}
-                return kernel, windows | self.among(None, blocks)
-
-            return loop
+        def loop(kernel: WayKernel, rows: list[tuple[int, int]]) -> tuple[WayKernel, dict[str, Any]]:
+            blocks, nodes = zip(*rows, strict=True)
+            windows = {"own": self.of(blocks), "way": self._columns.way(blocks, nodes)}
+            return kernel, windows | self.among(None, blocks)
 
         for node, size in parts.items():
-            schedule.add((kernel, self.width(block), size), (block, node), adding(kernel))
+            schedule.add((kernel, self.width(block), size), (block, node), partial(loop, kernel))
             kernel = others
 
 

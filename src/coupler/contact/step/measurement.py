@@ -88,8 +88,9 @@ class Measurement:
             for name in ("start", *(("points", "frames") if self._context.scene.places else ())):
                 clear(builder, self._report.of_all(name))
         self._take_over(impulses)
-        for alike in candidates.cullable_groups if "free" in self._report.names else ():
-            self._fill_culled(alike)
+        if "free" in self._report.names:  # rebounds and impacts look at all contacts
+            for alike in candidates.cullable_groups:
+                self._fill_culled(alike)
         self._measure([alike for alike in candidates.groups if not alike.may_be_left_out])
         with builder.recorded() as self._steps_for_fresh_pairs:
             self._measure(candidates.cullable_groups)
@@ -117,7 +118,7 @@ class Measurement:
             self._context.builder.loop(assign, row=window, **self.among_measured(alike))
 
     def _fill_culled(self, alike: Alike) -> None:
-        """Writes a loop that fills in velocities of culled pairs, of which rebounds and impacts ask all contacts."""
+        """Writes a loop that fills in velocities of culled contacts: none, with gaps as large as their bounds."""
         context, report = self._context, self._report
         rows = context.candidates.pairs[alike.numbers[0]].cone.size
         names = [name for name in ("b", "free", "approach") if name in report.names]
@@ -145,8 +146,8 @@ class Measurement:
                 flags = fresh.at(alike.numbers) if alike.may_be_left_out else None
                 self._stages.look_ahead(context.sweep, alike, self._report, flags)
         contacts = [k for alike in groups for pair in alike.numbers for k in context.candidates.contacts_of(pair)]
-        for kind, own in grouped(contacts, self._kind).items():
-            self._measure_contacts(kind, sorted(own))
+        for kind, group in grouped(contacts, self._kind).items():
+            self._measure_contacts(kind, sorted(group))
 
     def _kind(self, contact: int) -> ContactKind:
         candidates, layout = self._context.candidates, self._context.layout
@@ -235,7 +236,7 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
             free = view.ahead
         closure = gap_seen(contact.gap, scene.penetration) * view.pace
         if scene.integrator == "midpoint":
-            for side in P:  # gaps count from where the step started, and links have gone a part of it since
+            for side in P:  # gaps count from where the step started, and links have moved since
                 closure = closure - getattr(view, f"{side}_gone") * (P[side][:, 0] @ getattr(view, f"{side}_start"))
             soon = closure + 2.0 * free[0] < 0.0  # with the same velocities for one more step, it would touch
             for name in ["near"] if kind.one_tree else [f"{side}_near" for side in P]:

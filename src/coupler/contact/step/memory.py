@@ -35,7 +35,7 @@ class StepCluster(efpa.ArticulatedCluster, ColumnCluster):
     at_rest = Coordinate()  # u°, near contacts; before it is known, the u of the first round
     jump = Coordinate()  # what impacts add to v⁺ in the end
     step = provided()  # h, s
-    near, gone = provided(), provided()  # whether contacts are near, and which part of the step it has gone already
+    near, gone = provided(), provided()  # whether contacts are near, and which part of the step it has moved already
     change, fastest, fastest_near, rounds = (
         provided(),
         provided(),

@@ -165,10 +165,10 @@ class Passing:
     def _window(self, contacts: Indices) -> Window:
         """What kernels see of contacts as `own`."""
         context = self._context
-        own = fields(
+        contact_fields = fields(
             touches=self._touches.at(self._pairs.contact_numbers(contacts)),
             fast=self._fast.at(self._pairs.pair_numbers(context.candidates.pair_of[contacts])),
             tolerance=constants(np.full(len(contacts), context.scene.tolerance)),
         )
         state = shared(in_doubt=self._in_doubt, some_touch=self._some_touch)(contacts)
-        return context.blocks.of(contacts) | own | state | self._advancement.flags(contacts)
+        return context.blocks.of(contacts) | contact_fields | state | self._advancement.flags(contacts)

@@ -137,9 +137,14 @@ class _Step:
         driven = self._drives.rows if self._drives else []
         bounds = sweep.builder.scratch("bounds", len(friction) + len(driven)) if driven else None
         # Results have impulses of limits and of friction apart, and none of actuators: then λ is a vector of its own.
-        own = None if layout.joints or driven else after["impulses"]
+        impulse_vector = None if layout.joints or driven else after["impulses"]
         self._blocks = blocks = InteractingBlocks(
-            sweep.builder, self._columns, layout.contact_rows, self._candidates.friction, bounds or friction, own
+            sweep.builder,
+            self._columns,
+            layout.contact_rows,
+            self._candidates.friction,
+            bounds or friction,
+            impulse_vector,
         )
         context = StepContext(sweep, scene, layout, self._halves, self._candidates, self._columns, blocks)
         impulses = Impulses(context, self._vectors)

@@ -79,9 +79,9 @@ class Rebounds:
         """Laws, with the numbers of their contacts among those that can rebound."""
 
         def law(i: int) -> Restitution:
-            found = self._laws[self._contacts[i]][0]
-            assert found is not None
-            return found
+            restitution = self._laws[self._contacts[i]][0]
+            assert restitution is not None
+            return restitution
 
         return list(grouped(range(len(self._contacts)), law).items())
 

@@ -99,17 +99,18 @@ class StageContacts:
                 if moves
             ]
             links = [body.X for body in carriers]
-            found: Sequence[Contact | None] = [None] * alike.contacts
+            contacts_after: Sequence[Contact | None] = [None] * alike.contacts
             if not alike.searched:
                 after = iter([moved(body.X, body.v, view.step) for body in carriers])
                 both = [
-                    with_numbers(own, getattr(view, f"{x}_numbers")) for x, own in zip(SIDES, forms(pair), strict=True)
+                    with_numbers(geometry, getattr(view, f"{side}_numbers"))
+                    for side, geometry in zip(SIDES, forms(pair), strict=True)
                 ]
                 X = [_shape_at(view, side, next(after) if moves else None) for side, moves in moving.items()]
-                found = contacts(both[0], both[1], X[0], X[1])
+                contacts_after = contacts(both[0], both[1], X[0], X[1])
             for k in range(alike.contacts):
                 contact = Contact(*(getattr(view, f"{name}{k}") for name in ("gaps", "points", "frames")))
-                setattr(view, f"velocity{k}", velocity_ahead(contact, found[k], carriers, view.step))
+                setattr(view, f"velocity{k}", velocity_ahead(contact, contacts_after[k], carriers, view.step))
                 setattr(view, f"reach{k}", np.array(reach(carriers, contact.point, view.step)))
                 setattr(view, f"start_normal{k}", contact.frame[0])
                 for side, place in zip(_moving(moving), on_carriers(links, contact.point), strict=True):

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.io.xml import Element
-from coupler.model import (
-    LoopKind,
-)
+from coupler.model import LoopKind
 from coupler.spatial import Transform
 
 NO_LIMIT = 1e30  # written where URDF requires a number and there is no limit

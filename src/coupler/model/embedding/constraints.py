@@ -33,19 +33,19 @@ Constraint = LoopConstraint | RelationConstraint
 
 
 def carried(kind: Joint, pose: Transform, s: Array, q: Array, w: Array, parent: LinkMotion) -> LinkMotion:
-    """The motion of a link on its parent's: V += s w, and A += ṡ w with ṡ = V × s + S̊, for constant w.
+    """The motion of a link from its parent's: V += s w, and A += ṡ w with ṡ = V × s + S̊, for constant w.
 
     Args:
-        kind: of its joint.
-        pose: of the link, from the output body.
-        s: 6 × nv, motions of its joint in the output body's frame.
-        q, w: its joint's position and velocity.
-        parent: the motion of what carries it.
+        kind: its joint.
+        pose: transform from the output body to the link.
+        s: 6 × nv, the motions of its joint in the output body's frame.
+        q, w: the position and velocity of its joint.
+        parent: the motion of its parent.
     """
     own = s @ w
     V = parent[0] + own
-    turning = pose.inverse_motion(kind.subspace_rate(q, w) @ w)
-    return V, parent[1] + (cross_motion(V, own) + turning)
+    rate_of_S = pose.inverse_motion(kind.subspace_rate(q, w) @ w)
+    return V, parent[1] + (cross_motion(V, own) + rate_of_S)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,9 @@ class Loop:
     """The constraints of one cluster.
 
     Attributes:
-        cluster: its number.
-        links: all links of the cluster.
-        columns: entries of w that belong to them.
+        cluster: the number of the cluster.
+        links: all its links.
+        columns: the entries of w that belong to these.
         constraints: what couples their joints.
     """
 
@@ -70,17 +70,17 @@ class Loop:
 
     @property
     def kept(self) -> int:
-        """How many rows count."""
+        """The number of rows that count."""
         return sum(len(constraint.kept) for constraint in self.constraints)
 
     def parts(self, start: int = 0) -> Iterator[tuple[Constraint, slice]]:
-        """The constraints, each with its rows, which begin at `start`."""
+        """The constraints, each with its rows; the first row is number `start`."""
         for constraint in self.constraints:
             yield constraint, slice(start, start + constraint.rows)
             start += constraint.rows
 
     def keeping(self, rows: Sequence[int] | np.ndarray) -> Loop:
-        """The same, of which only these rows count."""
+        """The same loop, of which only these rows count."""
         counts = np.isin(np.arange(self.rows), rows)
         kept = [replace(c, kept=tuple(np.flatnonzero(counts[own]).tolist())) for c, own in self.parts()]
         return replace(self, constraints=tuple(kept))

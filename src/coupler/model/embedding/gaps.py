@@ -15,18 +15,18 @@ from coupler.model.wording import listed
 
 
 def described(loop: Loop, tree: Tree) -> str:
-    """A loop by its constraints, as they were described, and joints, for messages."""
+    """A loop in words: its constraints, as they were described, and its joints."""
     kind = "loop" if any(isinstance(constraint, LoopConstraint) for constraint in loop.constraints) else "coupling"
     return f"the {kind} {names_of(loop)} of joints {listed(tree.links[link].joint for link in loop.links)}"
 
 
 def names_of(loop: Loop) -> str:
-    """The constraints of a loop, as they were described."""
+    """The names of the constraints of a loop that were described, without recognised closed forms."""
     return listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.recognised)
 
 
 def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
-    """How far the constraint of a loop that is furthest from closed is from it, in units that a user can check.
+    """In words, how far open the worst constraint of a loop is, in units that a user can check.
 
     Args:
         closure: all loops.
@@ -50,7 +50,7 @@ def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
 
 
 def apart(constraint: LoopConstraint, phi: np.ndarray) -> tuple[float, float]:
-    """How far the two ends of a loop joint are from where they meet, m, and about how far they are turned, rad.
+    """How far the two ends of a loop joint are apart, m, and by about which angle they are rotated, rad.
 
     Args:
         constraint: the loop joint.

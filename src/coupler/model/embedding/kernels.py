@@ -36,7 +36,7 @@ def advancing(kind: Joint) -> Kernel:
 
 
 def placing(kind: Joint, chart: bool) -> Kernel:
-    """Pose of a link, and motions s of its joint by unit of w or, in a chart, of x where q = integrate(p, x)."""
+    """The pose of a link, and the motions s of its joint by unit of w; in a chart by unit of x, q = integrate(p, x)."""
 
     def place(pose: View, parent: View, joint: View, model: View) -> None:
         q, rate = joint.p, np.eye(kind.nv)
@@ -78,7 +78,7 @@ def loop_bias(constraint: LoopConstraint) -> Kernel:
 
 
 def relation_measure(constraint: RelationConstraint, chart: bool) -> Kernel:
-    """Residual of a relation and its columns of K."""
+    """The residual of a relation and its columns of K."""
     kinds = constraint.kinds
 
     def measure_relation(relation: View, joints: list[View], columns: list[View]) -> None:
@@ -109,7 +109,7 @@ def column_of_loop(column: View) -> None:
 
 
 def clear(column: View) -> None:
-    """A joint that the constraint does not couple."""
+    """The column of a joint that the constraint does not couple."""
     column.K = np.zeros(column.K.shape)
 
 

@@ -24,14 +24,14 @@ class LoopConstraint:
     """Two frames on two links held together.
 
     Attributes:
-        name: of the loop joint.
-        kind: in standard form.
+        name: the name of the loop joint.
+        kind: what holds the frames together, in standard form.
         ends: the two links; within a cluster, None for its output body.
-        frames: transforms from each link's frame to the frame that is held, turned to standard form.
-        turn: the rotation back from there to the axes in which the loop joint was described.
+        frames: transforms from each link's frame to the held frame, with the axes of the standard form.
+        turn: the rotation from there back to the axes in which the loop joint was described.
         ways: the links whose joints it couples, on the way to each end.
-        rows: how many equations it makes.
-        kept: which of them count; the others follow from those.
+        rows: the number of its equations.
+        kept: which of them count; the others follow from these.
     """
 
     name: str
@@ -73,23 +73,23 @@ class LoopConstraint:
 
     @property
     def connection(self) -> Hashable:
-        """Which links it ties together, and how."""
+        """Which links it couples, and how."""
         return self.ends, self.ways
 
     @property
     def constants(self) -> dict[str, np.ndarray]:
-        """What goes into tables."""
+        """The numbers that go into tables, by name."""
         first, second = self.frames
         frames = {"first_E": first.E, "first_r": first.r, "second_E": second.E, "second_r": second.r}
         return frames | {"turn": self.turn} | {x: np.asarray(value) for x, value in self.kind.lengths().items()}
 
     def within(self, number: Mapping[Any, int]) -> LoopConstraint:
-        """The same, with links by their numbers in a cluster."""
+        """The same constraint, with links by their numbers in a cluster."""
         ways = tuple(tuple(number[link] for link in way) for way in self.ways)
         return replace(self, ends=tuple(map(number.get, self.ends)), ways=ways)
 
     def at(self, constants: Any, first: Transform, second: Transform) -> LoopEquations:
-        """Its equations, for its constants (by name) and the poses of its links."""
+        """Its equations, for its constants by name and the poses of its two links."""
         start = Transform(constants.first_E, constants.first_r) @ first
         end = Transform(constants.second_E, constants.second_r) @ second
         return LoopEquations(self.kind.with_lengths(constants), list(self.kept), end @ start.inverse(), end)
@@ -100,8 +100,8 @@ class LoopEquations:
     """φ, T and k of a loop joint.
 
     Attributes:
-        kind: of joint.
-        kept: its rows that count.
+        kind: what holds the frames together.
+        kept: the rows that count.
         X: from the first held frame to the second.
         end: from the output body to the second held frame.
     """
@@ -129,8 +129,8 @@ class LoopEquations:
         """k = −φ̈, kept rows, for motions of its links: φ̇ = T m for the motion m between them, so φ̈ = Ṫ m + T ṁ."""
         (V1, A1), (V2, A2) = first, second
         m, rate = self.end @ (V2 - V1), self.end @ (A2 - A1 - cross_motion(V2, V2 - V1))
-        turning = jvp(lambda t: self._rate(_nudged(self.X, m * t)) @ m, 0.0, 1.0)
-        return -(turning + self._rate(self.X) @ rate)[self.kept]
+        rate_of_T = jvp(lambda t: self._rate(_nudged(self.X, m * t)) @ m, 0.0, 1.0)
+        return -(rate_of_T + self._rate(self.X) @ rate)[self.kept]
 
     def _rate(self, X: Transform) -> Array:
         """∂φ/∂m, all rows, for a transform between the held frames."""

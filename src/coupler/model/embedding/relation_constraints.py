@@ -24,14 +24,14 @@ class RelationConstraint:
     """A function of the positions of some joints that is zero when they fit together.
 
     Attributes:
-        name: of the coupling, or of what is locked.
-        links: those whose joints it couples, in the order in which the function takes their positions.
-        kinds: of those joints.
-        rows: how many equations it makes.
-        kept: which of them count; the others follow from those.
-        traced_as: the same for functions that differ in their numbers alone.
-        function: takes the positions, one after the other, and the numbers.
-        numbers: this constraint's.
+        name: the name of the coupling, or of the lock.
+        links: the links whose joints it couples, in the order in which the function takes their positions.
+        kinds: these joints.
+        rows: the number of its equations.
+        kept: which of them count; the others follow from these.
+        traced_as: equal for functions that differ only in their numbers.
+        function: φ, of all position entries in one vector, and of the numbers.
+        numbers: the numbers of this constraint.
         recognised: whether it is a closed form that was recognised, rather than something that the user described.
     """
 
@@ -79,7 +79,7 @@ class RelationConstraint:
 
     @property
     def is_lock(self) -> bool:
-        """Whether it holds a joint at a position; see `lock`."""
+        """Whether it locks a joint; see `lock`."""
         return self.traced_as == "lock"
 
     @property
@@ -92,11 +92,11 @@ class RelationConstraint:
 
     @property
     def constants(self) -> dict[str, np.ndarray]:
-        """What goes into tables."""
+        """The numbers that go into tables, by name."""
         return {"numbers": self.numbers}
 
     def within(self, number: Mapping[Any, int]) -> RelationConstraint:
-        """The same, with links by their numbers in a cluster."""
+        """The same constraint, with links by their numbers in a cluster."""
         return replace(self, links=tuple(number[link] for link in self.links))
 
     def residual(self, numbers: Array, q: Sequence[Array]) -> Array:
@@ -119,5 +119,5 @@ class RelationConstraint:
 
 
 def _lock_residual(kind: Joint, q: Array, numbers: Array) -> Array:
-    """How far a joint has moved from a position in one direction; both are its numbers, one after the other."""
+    """How far a joint has moved from a position in a direction; the numbers are the position and the direction."""
     return np.array([numbers[kind.nq :] @ kind.difference(numbers[: kind.nq], q)])

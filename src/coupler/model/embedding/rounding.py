@@ -1,12 +1,13 @@
-"""Loops whose numbers are rounded: rows that would follow from others, if the numbers were exact, are dropped.
+"""Loops with rounded numbers: rows that would follow from others if the numbers were exact are dropped.
 
-A file has four to seven digits. Axes that are parallel in the robot are then parallel to 1e-5, and a planar loop, of
-whose five rows three follow from the others, has five that are independent, strictly speaking: it cannot move. Or
-rows follow, but do not close: lengths along the axes miss each other by half a millimetre. What the robot is, is seen
-in the singular values of K at configurations that nearly close: those of real constraints are of the order of one, once
-rows are seen relative to the size of their loop, those of rounding are of its order, and there is a gap in between. As
-many rows are kept as there are singular values above the gap. That the others do follow from those is then tried out:
-where the kept rows close, near and far from where joints start, the others must close as well, but for the rounding.
+Files have four to seven digits. Axes that are parallel in the robot are then parallel to 1e-5. A planar loop, three of
+whose five rows follow from the others, strictly speaking has five independent rows and cannot move. Or rows do follow
+from others but do not close, because lengths along the axes differ by half a millimetre.
+
+What was meant shows in the singular values of K at configurations that nearly close. With rows relative to the size of
+their loop, those of real constraints are of the order of one, those of rounding are of its order, and there is a gap in
+between. As many rows are kept as there are singular values above the gap. Then a test shows whether the others really
+follow: wherever the kept rows close, near and far from where joints start, the others must close up to the rounding.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from coupler.model.tolerances import CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
-_MANY = 20.0  # singular values below so many times the precision may be rounding
-_GAP = 10.0  # by which the singular values of real constraints are larger than those of rounding, at least
-_MISSES = 20.0  # so many times the precision, relative to the size of a loop, may rows that follow from others miss
-_WAYS = (0.0, 0.05, 0.2, 0.4, 0.7, 1.0)  # how far samples are from where joints start, of the way to random
+_MANY = 20.0  # singular values below this multiple of the precision may be rounding
+_GAP = 10.0  # the smallest ratio of singular values of real constraints to those of rounding
+_MISSES = 20.0  # by this multiple of the precision, relative to the size of a loop, rows that follow may fail to close
+_WAYS = (0.0, 0.05, 0.2, 0.4, 0.7, 1.0)  # fractions of the way from where joints start to random positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +57,9 @@ class Rounded:
     """Constraints without the rows that nearly follow from others.
 
     Attributes:
-        constraints: what is left of them.
-        dropped: how many rows are dropped, by the name of the constraint.
-        misses: by how much they miss being closed where the others are, at the most, m or rad.
+        constraints: the remaining constraints.
+        dropped: the number of dropped rows, by the name of the constraint.
+        misses: the largest residual of dropped rows where all others are closed, m or rad.
     """
 
     constraints: list[Constraint]
@@ -76,7 +77,7 @@ class Rounded:
 
 
 def is_suspicious(closure: Closure, p: np.ndarray, precision: float) -> bool:
-    """Whether some singular values at closed configurations p are neither of real constraints nor zero."""
+    """Whether some singular values at closed configurations p are too small for real constraints, and not zero."""
     _, K, _ = closure.at(p)
     for i in range(len(closure.loops)):
         sigma = np.linalg.svd(_scaled(closure, i, K), compute_uv=False)
@@ -92,9 +93,9 @@ def loosened(
 
     Args:
         closure: the loops.
-        is_solved: for each loop whether couplings solve it; those are left as they are.
-        precision: by how much numbers are rounded, m or rad.
-        again: makes a closure of other constraints.
+        is_solved: for each loop, whether it has a solution γ; such loops are left alone.
+        precision: the rounding of numbers, m or rad.
+        again: returns the closure of other constraints.
     """
     starts = _starts(closure)
     p = closure.assemble(starts, rank=_MANY * precision)
@@ -122,10 +123,10 @@ def _starts(closure: Closure) -> np.ndarray:
 
 
 def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
-    """For each row of a loop how large a residual would be plain: for turns one, for shifts the size of its loop, m.
+    """For each row of a loop the scale of its residual: one for rotations, the size of the loop, m, for translations.
 
-    That is the largest entry of K in those rows of its constraint that are about shifts; or of the whole cluster, if
-    there is only one, which may be across the loop. Rows of a coupling are as large as their own entries.
+    The size of the loop is the largest entry of K in the translational rows of the constraint. A single such row may
+    point across the loop, so that all of the cluster count then. The scale of a coupling's row is its largest entry.
     """
     loop, entries = closure.loops[i], np.abs(K[:, closure.places[i][1]]).max(axis=(0, 2), initial=0.0)
     sizes, shifts = np.ones(loop.rows), np.zeros(loop.rows, bool)
@@ -142,20 +143,20 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
 
 
 def is_shift(constraint: LoopConstraint) -> np.ndarray:
-    """For each row of a loop joint whether it is about the positions of points, and not about directions alone."""
+    """For each row of a loop joint, whether it depends on translations, and not on rotations alone."""
     shifts = (0.3, -0.7, 0.5), (1.1, 0.4, -0.6)
     one, other = (constraint.kind.residual(Transform.translation(r)) for r in shifts)
     return np.asarray(one) != np.asarray(other)
 
 
 def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
-    """K of a loop in each sample, with rows relative to their sizes."""
+    """K of a loop in each sample, with rows divided by their scales."""
     own = K[:, closure.places[i][1]]
     return np.nan_to_num(own / _sizes(closure, i, K)[:, None])
 
 
 def _kept(K: np.ndarray, precision: float) -> np.ndarray | None:
-    """The rows that are as many as singular values above the gap, or None where there is no gap."""
+    """As many independent rows as there are singular values above the gap; None where there is no gap."""
     with_gap: list[tuple[int, float, int]] = []  # for samples with a gap: the rank, the value above the gap, the number
     for number, values in enumerate(np.linalg.svd(K, compute_uv=False)):
         strict = int((values > RANK * values[0]).sum())
@@ -175,7 +176,7 @@ def _tried(
     precision: float,
     again: Callable[[list[Constraint]], Closure],
 ) -> tuple[Rounded, set[int]]:
-    """The constraints with only these rows, and the loops whose other rows do not follow from them after all."""
+    """The constraints with only the kept rows, and the loops whose other rows turn out not to follow from them."""
     constraints: list[Constraint] = []
     dropped: dict[str, int] = {}
     for i, loop in enumerate(closure.loops):

@@ -1,4 +1,4 @@
-"""Solved couplings: which loops they solve, in what order they are evaluated, and whether they are true."""
+"""Solutions γ: which loops they solve, in which order they are evaluated, and whether they close their loops."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
 from coupler.model.wording import listed
 
-_TRIES = 300  # random positions at which a solution is looked for
-_SAMPLES = 20  # at which it is compared with what it solves
+_TRIES = 300  # random positions that are tried until a solution exists
+_SAMPLES = 20  # random positions at which a solution is compared with the constraints it solves
 
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """A solved coupling: what gives the positions of dependent joints from those of independent ones.
+    """A coupling γ, which determines the positions of dependent joints from those of independent ones.
 
     Attributes:
-        name: of the coupling.
-        function: γ, with its numbers taken out.
-        inputs: links of the independent joints.
-        outputs: links of all joints, in the order in which γ gives their positions.
-        sizes: for each of these how many entries its position has.
+        name: the coupling's name.
+        function: γ, with its numbers extracted.
+        inputs: the links of the independent joints.
+        outputs: the links of all joints, in the order in which γ returns their positions.
+        sizes: the number of position entries of each of these.
         linear: whether its rates are the same everywhere.
-        level: solutions of lower levels come first.
+        level: solutions of lower levels are evaluated first.
     """
 
     name: str
@@ -61,16 +61,16 @@ class Solution:
 
     @property
     def constants(self) -> dict[str, np.ndarray]:
-        """What goes into tables."""
+        """The numbers that go into tables, by name."""
         return {"numbers": self.function.numbers}
 
     def within(self, number: Mapping[Any, int]) -> Solution:
-        """The same, with links by their numbers in a cluster."""
+        """The same solution, with links by their numbers in a cluster."""
         inputs, outputs = (tuple(number[link] for link in links) for links in (self.inputs, self.outputs))
         return replace(self, inputs=inputs, outputs=outputs)
 
     def positions(self, numbers: Any, known: Mapping[int, Any]) -> dict[int, Any]:
-        """Positions of the dependent joints by link, for its numbers and known positions of others; all are arrays."""
+        """By link, the positions of the dependent joints, for its numbers and known positions of the others."""
         given = self.function(np.concatenate([known[link] for link in self.inputs]), numbers)
         starts = np.cumsum([0, *self.sizes])
         places = zip(self.outputs, starts[:-1], starts[1:], strict=True)
@@ -83,8 +83,8 @@ class Solutions:
     Attributes:
         closure: the loops.
         couplings: by name.
-        solved: the constraints that a coupling solves, each with that coupling's name.
-        of_loop: for each loop the couplings that give all its dependent positions, or None where there are not such.
+        solved: the names of constraints that a coupling solves, each with that coupling's name.
+        of_loop: for each loop, the solutions that determine all its dependent positions; None if there are none.
     """
 
     def __init__(self, closure: Closure, couplings: Mapping[str, Coupling]) -> None:
@@ -95,11 +95,11 @@ class Solutions:
 
     @cached_property
     def in_order(self) -> list[Solution]:
-        """All solutions of loops, in an order in which they can be evaluated."""
+        """All solutions, in an order in which they can be evaluated."""
         return sorted((own for solutions in self.of_loop for own in solutions or ()), key=lambda own: own.level)
 
     def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
-        """The constraints that a coupling solves, each with that coupling's name."""
+        """See the attribute `solved`."""
         links = {constraint.name: set(constraint.links) for constraint in constraints}
         solved: dict[str, str] = {}
         for coupling in self.couplings.values():
@@ -119,7 +119,7 @@ class Solutions:
         return solved
 
     def _solutions(self, loop: Loop) -> list[Solution] | None:
-        """The couplings that solve a loop, if they do: each dependent joint has one, and none depends on itself."""
+        """The solutions of a loop; None unless each dependent joint has exactly one, and none depends on itself."""
         solutions: list[Solution] = []
         for constraint in loop.constraints:
             if constraint.name in self.solved:
@@ -145,7 +145,7 @@ class Solutions:
         return None
 
     def _is_linear(self, function: Template, size: int) -> bool:
-        """Whether the rates of a solution are the same everywhere; it is asked once for all that differ in numbers."""
+        """Whether the rates of a solution are constant; computed once for all that differ only in numbers."""
         if function.text not in self._known_linear:
             rates = jacobian(lambda y: function(y, function.numbers), symbols("x", size))
             self._known_linear[function.text] = not isinstance(rates, Array)
@@ -153,15 +153,15 @@ class Solutions:
 
     @property
     def linear(self) -> list[bool]:
-        """For each loop whether its solutions are linear, so that they exist and are regular everywhere."""
+        """For each loop, whether its solutions are linear: they then exist, and are regular, everywhere."""
         return [own is not None and all(solution.linear for solution in own) for own in self.of_loop]
 
     def usable(self, loop: Loop) -> np.ndarray:
-        """For each row of a loop whether it may be kept; those that a coupling solves follow from it."""
+        """For each row of a loop, whether it may be kept: rows that a coupling solves follow from it."""
         return np.array([c.name not in self.solved for c in loop.constraints for _ in range(c.rows)])
 
     def start(self) -> np.ndarray:
-        """Where joints start; in clusters in which a solution does not exist there, random positions where it does."""
+        """Where joints start; in clusters whose solution does not exist there, random positions where it does."""
         p, rng, motion = self.closure.motion.start(), np.random.default_rng(0), self.closure.motion
         broken = np.zeros(0, int)
         for _ in range(_TRIES):
@@ -175,7 +175,7 @@ class Solutions:
         raise ModelError(f"coupling {names}: its function gives no finite positions, wherever it is asked")
 
     def spread(self, p: np.ndarray) -> np.ndarray:
-        """Positions, one state or several, with dependent ones as solutions give them."""
+        """Positions of one state or several, with the dependent ones replaced by those of the solutions."""
         p = p.copy()
         for state in np.atleast_2d(p):
             for solution in self.in_order:
@@ -187,7 +187,7 @@ class Solutions:
         return p
 
     def check(self, start: np.ndarray) -> None:
-        """Refuses a γ that does not make its φ zero, wherever it exists."""
+        """Raises a ModelError for a γ that leaves a φ that it solves different from zero somewhere."""
         if not self.solved:
             return
         rng = np.random.default_rng(0)
@@ -220,22 +220,22 @@ class Solutions:
 
 
 def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution]) -> Program:
-    """q → p: positions of all joints, the dependent ones by the solutions, which are evaluated in this order."""
+    """q → p: positions of all joints, the dependent ones by the solutions, which are evaluated in the given order."""
     b = Builder("spread", tree.parameters)
     q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
     b.loop(copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
     numbered = [(own.within({link: j for j, link in enumerate(own.outputs)}), own) for own in solutions]
-    for alike in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs, pair[0].sizes)).values():
-        links = np.transpose([own.outputs for _, own in alike])
-        sizes = alike[0][1].sizes
+    for same in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs, pair[0].sizes)).values():
+        links = np.transpose([own.outputs for _, own in same])
+        sizes = same[0][1].sizes
         positions = {f"p{j}": p.at(tree.q_start[row], sizes[j]) for j, row in enumerate(links)}
-        numbers = constant_fields([own.constants for _, own in alike])
-        b.loop(_spread(alike[0][0]), joints=fields(**numbers, **positions))
+        numbers = constant_fields([own.constants for _, own in same])
+        b.loop(_spread(same[0][0]), joints=fields(**numbers, **positions))
     return b.build()
 
 
 def _spread(solution: Solution) -> Callable[[View], None]:
-    """Positions of dependent joints from those of independent ones, numbered as the solution gives them."""
+    """A kernel that evaluates a solution whose links are numbered in the order of its outputs."""
 
     def spread(joints: View) -> None:
         known = {j: getattr(joints, f"p{j}") for j in solution.inputs}

@@ -1,13 +1,13 @@
-"""Small changes of a contact problem: (1 + Yᵀ Q Z) Δx = Yᵀ p, solved by elimination over clusters.
+"""The linear system of small changes of a contact problem, (1 + Yᵀ Q Z) Δx = Yᵀ p, solved by elimination over nodes.
 
-Where the laws of all blocks answer small changes of their velocities with Δλ = p − Q Δw, and w = Z x + b with x = Yᵀ λ,
-this is what x changes by: as many unknowns as the clusters on the ways have freedoms, however many contacts there are.
-The matrix couples clusters that share a way. So it is eliminated node by node, a node being some clusters in a row on
-all ways, in an order that adds few entries: that of a tree costs nothing more than its own entries, and a stack of
-bodies as much as it is high. There is no pivoting, so that all states take the same steps.
+Let the laws of all blocks answer small changes of their velocities with Δλ = p − Q Δw, where w = Z x + b and x = Yᵀ λ.
+Then this system gives the change of x. It has as many unknowns as the clusters on all ways have freedoms, however many
+contacts there are. The matrix couples clusters that share a way. So it is eliminated node by node (a node is a chain of
+clusters, see columns.py), in an order that adds few entries: a tree adds none, and the cost of a stack of bodies grows
+with its height. There is no pivoting, so that all states take the same steps.
 
-In a pile, any two bodies may touch, and few do. There, flags tell which nodes are coupled in a state, by blocks that
-are active or by elimination; they are listed, and what is zero is left out.
+In a pile any two bodies may touch, but few do. There, flags tell which nodes are coupled in a state, by active blocks
+or by elimination. The flags are listed, and blocks of zeros are skipped.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from coupler.passes import Place, Places, Schedule
 
 Ranks = int | np.ndarray  # of a node in the order of elimination, or of several of one size
 
-_DENSE = 200  # products of blocks that elimination has at the most: of more, those of zeros are left out
+_DENSE = 200  # products of blocks in the elimination: if there are more, those with zeros are skipped
 
 
 class Elimination:
-    """The system of a problem's blocks, of which each has p and Q.
+    """The linear system of a problem; each block has its p and Q.
 
     Attributes:
         right: Yᵀ p, and after `solve` Δx.
-        sign: 1, the sign of the matrix's determinant.
+        sign: 1, the sign of the determinant of the matrix.
     """
 
     def __init__(self, blocks: InteractingBlocks, columns: Ways) -> None:
@@ -57,44 +57,45 @@ class Elimination:
         self._coupled = self._builder.scratch("coupled_nodes", nodes**2) if products > _DENSE else None
 
     def begin(self) -> None:
-        """Writes the steps that find which nodes are coupled, once it is known which blocks take part."""
+        """Writes the steps that find which nodes are coupled; it is known which blocks take part."""
         if self._coupled is None:
             return
         clear(self._builder, self._coupled)
         flags, nodes = self._blocks.flags[self._blocks.part], len(self._order)
         ranks = [[self._rank[a] for a in parts] for parts in self._parts]
-        pairs = np.array([(block, *own) for block, parts in enumerate(ranks) for own in product(parts, repeat=2)])
+        pairs = np.array([(block, *pair) for block, parts in enumerate(ranks) for pair in product(parts, repeat=2)])
         schedule, coupled = Schedule(self._builder), self._flag(pairs[:, 1], pairs[:, 2])
         assert coupled is not None
         schedule.call(_couple_nodes, out=coupled, among=Places.of(flags, pairs[:, 0], ()))
         schedule.run()
-        earlier, later = np.repeat(np.arange(nodes), [len(own) for own in self._later]), np.concatenate(self._later)
-        schedule = Schedule(self._builder)  # whatever is coupled to a node will be coupled to those that are later
-        rows = [Places.of(self._coupled, nodes * own, nodes) for own in (later, earlier)]
+        earlier = np.repeat(np.arange(nodes), [len(neighbours) for neighbours in self._later])
+        later = np.concatenate(self._later)
+        schedule = Schedule(self._builder)  # eliminating a node couples all that it is coupled to with each other
+        rows = [Places.of(self._coupled, nodes * ranks_of, nodes) for ranks_of in (later, earlier)]
         schedule.call(np.maximum, *rows, out=rows[0], where=self._flag(earlier, later))
         schedule.run()
         self._builder.list_flags(self._coupled)
 
     def _flag(self, k: Ranks, i: Ranks) -> Place | Places | None:
-        """Whether nodes k and i are coupled in a state; None if that is not asked. Those of one k are in a row."""
+        """Flags of whether nodes k and i are coupled in a state; None if all are taken as coupled."""
         if self._coupled is None:
             return None
         return _place(self._coupled, k * len(self._order) + i, ())
 
     def _entry(self, i: Ranks, j: Ranks) -> Place | Places:
-        """An entry, or several of one size."""
+        """The entry of nodes i and j, or several entries of one size."""
         return _place(self._S, self._start[i, j], (self._size(i), self._size(j)))
 
     def _size(self, nodes: Ranks) -> int:
         return self._sizes[nodes if isinstance(nodes, int) else nodes[0]]
 
     def _runs(self, k: int) -> list[np.ndarray]:
-        """The nodes that are coupled to k and later, in order, cut where their sizes change."""
+        """The later nodes that may be coupled to k, in order, split where their sizes change."""
         sizes = np.array([self._sizes[i] for i in self._later[k]])
         return np.split(self._later[k], 1 + np.flatnonzero(np.diff(sizes))) if len(sizes) else []
 
     def factor(self) -> None:
-        """Writes the steps from Q of all active blocks to the eliminated matrix."""
+        """Writes the steps from Q of all active blocks to the factors of the matrix."""
         self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
         self._clear()
         schedule = Schedule(self._builder)
@@ -104,11 +105,11 @@ class Elimination:
         schedule.run()
         schedule, sign = Schedule(self._builder), Place.of(self.sign, 0, ())
         for k in range(len(self._order)):
-            own, runs = self._entry(k, k), self._runs(k)
-            schedule.call(_factored, own, sign, out=[own, sign], among=self._flag(k, k))
+            pivot, runs = self._entry(k, k), self._runs(k)
+            schedule.call(_factored, pivot, sign, out=[pivot, sign], among=self._flag(k, k))
             for i in self._later[k].tolist():
                 both, entry = self._flag(k, i), self._entry(i, k)
-                schedule.call(_divided, entry, own, out=entry, among=both)
+                schedule.call(_divided, entry, pivot, out=entry, among=both)
                 for j in runs:
                     rest = self._entry(i, j)
                     schedule.call(
@@ -117,13 +118,13 @@ class Elimination:
         schedule.run()
 
     def _clear(self) -> None:
-        """Writes the steps to the unit matrix."""
+        """Writes the steps that make the matrix the unit matrix."""
         schedule = Schedule(self._builder)
         for k in range(len(self._order)):
-            schedule.call(_one(self._sizes[k]), out=self._entry(k, k), among=self._flag(k, k))
+            schedule.call(_unit(self._sizes[k]), out=self._entry(k, k), among=self._flag(k, k))
             for i in self._later[k].tolist():
                 for entry in (self._entry(k, i), self._entry(i, k)):
-                    schedule.call(_nothing(*entry.field.shape), out=entry, among=self._flag(k, i))
+                    schedule.call(_zeros(*entry.field.shape), out=entry, among=self._flag(k, i))
         schedule.run()
 
     def solve(self) -> None:
@@ -139,20 +140,20 @@ class Elimination:
 
         for k in range(len(self._order)):
             for i in self._runs(k):
-                own = part(i)
-                schedule.call(_reduced, own, self._entry(i, k), part(k), out=own, among=self._flag(k, i))
+                later = part(i)
+                schedule.call(_reduced, later, self._entry(i, k), part(k), out=later, among=self._flag(k, i))
         schedule.run()
         schedule = Schedule(self._builder)
         for k in reversed(range(len(self._order))):
-            own = part(k)
+            solution = part(k)
             for run in reversed(self._runs(k)):
                 j = run[::-1]
-                schedule.call(_reduced, own, self._entry(k, j), part(j), out=own, among=self._flag(k, j))
-            schedule.call(_solved, self._entry(k, k), own, out=own, among=self._flag(k, k))
+                schedule.call(_reduced, solution, self._entry(k, j), part(j), out=solution, among=self._flag(k, j))
+            schedule.call(_solved, self._entry(k, k), solution, out=solution, among=self._flag(k, k))
         schedule.run()
 
     def _couple(self, schedule: Schedule, block: int, a: int, b: int) -> None:
-        """Adds what a block makes of the entry (a, b): y Q zᵀ."""
+        """Adds to a loop what a block adds to the entry of nodes a and b: y Q zᵀ."""
         shape, i, j = (self._parts[block][a], self._parts[block][b]), self._rank[a], self._rank[b]
 
         def loop(rows: list[tuple[int, int, int, int]]) -> tuple[Callable[..., None], dict[str, Any]]:
@@ -173,16 +174,16 @@ def _place(buffer: Buffer, start: Any, shape: int | tuple[int, ...]) -> Place | 
 
 
 def _elimination_order(nodes: list[int], coupled: set[tuple[int, int]]) -> tuple[list[int], set[tuple[int, int]]]:
-    """An order of nodes by least degree, and all entries with those that elimination adds."""
+    """An order of nodes by least degree, and all entries of the matrix, with those that elimination adds."""
     neighbours = {a: {b for b in nodes if (a, b) in coupled and a != b} for a in nodes}
     entries, order = {*coupled, *((a, a) for a in nodes)}, []
     while neighbours:
         k = min(neighbours, key=lambda a: (len(neighbours[a]), -a))
-        own = neighbours.pop(k)
-        for a in own:
-            neighbours[a] |= own - {a}
+        around = neighbours.pop(k)
+        for a in around:
+            neighbours[a] |= around - {a}
             neighbours[a].discard(k)
-        entries |= {(a, b) for a in own for b in own if a != b}
+        entries |= {(a, b) for a in around for b in around if a != b}
         order.append(k)
     return order, entries
 
@@ -195,19 +196,19 @@ def _couple_nodes() -> Any:
 
 
 @cache
-def _one(size: int) -> Callable[[], Any]:
-    def one() -> Any:
+def _unit(size: int) -> Callable[[], Any]:
+    def unit() -> Any:
         return np.eye(size)
 
-    return one
+    return unit
 
 
 @cache
-def _nothing(rows: int, columns: int) -> Callable[[], Any]:
-    def nothing() -> Any:
+def _zeros(rows: int, columns: int) -> Callable[[], Any]:
+    def zeros() -> Any:
         return np.zeros((rows, columns))
 
-    return nothing
+    return zeros
 
 
 def _positive(matrix: View) -> None:
@@ -223,7 +224,7 @@ def _reduced(S: Any, L: Any, U: Any) -> Any:
 
 
 def _factored(S: Any, sign: Any) -> tuple[Any, Any]:
-    """S = L U without pivoting, in one matrix, with 1/u on the diagonal; and the sign times that of the determinant."""
+    """S = L U without pivoting, in one matrix, with 1/u on the diagonal; and the sign times that of det S."""
     n = len(S)
     if (rows := factors_by_rows(S)) is not None:
         return rows, np.prod([np.copysign(1.0, x) for x in np.diag(rows)]) * sign
@@ -239,7 +240,7 @@ def _factored(S: Any, sign: Any) -> tuple[Any, Any]:
 
 
 def _solved(LU: Any, right: Any) -> Any:
-    """U⁻¹ L⁻¹ times a vector."""
+    """U⁻¹ L⁻¹ times the right side."""
     n, x = len(LU), list(right)
     for i in range(n):
         for k in range(i):

@@ -1,18 +1,18 @@
-"""An interior point: it comes near a solution of a contact problem from anywhere, pressing all contacts at first.
+"""An interior point method, which comes near a solution from anywhere: it presses all contacts at first.
 
-Velocities have slacks s, each disc of friction a further unknown φ, and a number κ goes to zero in
+Velocities have slacks s, each disc of friction has a further unknown φ, and a number κ goes to zero in
 
-    λ s = κ;    ν φ + t·s = κ,    size² ν s + φ t = 0,
+    λ s = κ;    ν φ + t·s = κ,    size² ν s + φ t = 0.
 
-which for κ = 0 are the laws themselves: of a *normal*, a contact's or that of a joint's limit; and of a *disc*, with
-|t| ≤ size · ν, where ν is the normal impulse of a contact and size is µ, or ν = 1 and size is the largest impulse of a
-joint's friction. Friction is not associated: the slip does not open the contact. Each iteration predicts, for κ = 0,
-and corrects, for what of κ the prediction could not take away, with the second order of the prediction (Mehrotra).
+For κ = 0 these are the laws themselves: the first of a *normal*, that of a contact or of a joint's limit; the other two
+of a *disc*, |t| ≤ size · ν, where ν is the normal impulse of a contact and size is µ, or ν = 1 and size is the largest
+impulse of a joint's friction. Friction is not associated: slip does not open the contact. Each iteration predicts a
+step for κ = 0, and corrects it for the part of κ that the prediction could not remove, with the prediction's
+second-order terms (Mehrotra).
 """
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -20,28 +20,26 @@ import numpy as np
 from coupler.contact import laws
 from coupler.contact.rows import Layout
 from coupler.contact.step.answers import SOFT, answer
-from coupler.contact.step.blocks import mobilities
 from coupler.graph import View
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_INSIDE = 0.995  # of the longest step, so that all stays inside
-_LEAST_SIGMA = 1e-3
+_INSIDE = 0.995  # of the longest step that stays inside
+_LEAST_SIGMA = 1e-3  # of κ, which a correction aims at least at
 ENDLESS = 1e30  # a length, or a residual, that is above all others
-_HELD = 1e-6  # of mobilities, added to A's diagonal where all rows are held
 _FAR_LIMIT = 1e4  # times the largest velocity: a joint's limit beyond that plays no part
 
-
+# κ; Σ λ s and how many products it has; the part of κ to aim at; the length of the step; 1 if it only centres.
 STATE = ("kappa", "products", "count", "sigma", "length", "centring")
-# Of joints, what has three entries is of friction, and of the lower and upper limit.
+# Fields of joints with three entries have one for friction, one for the lower limit and one for the upper limit.
 JOINT: Layout = dict.fromkeys(("inner", "s", "d_inner", "d_s", "gap", "near", "part_p", "part_Q"), 3)
 JOINT |= {"phi": (), "d_phi": (), "e0": ()}
 
 
 def contact_layout(rows: int, discs: int) -> Layout:
     """The fields of a contact."""
-    own: Layout = dict.fromkeys(("inner", "s", "d_inner", "d_s", "gap"), rows)
-    return own | {"phi": discs, "d_phi": discs, "e0": discs}
+    by_row: Layout = dict.fromkeys(("inner", "s", "d_inner", "d_s", "gap"), rows)
+    return by_row | {"phi": discs, "d_phi": discs, "e0": discs}
 
 
 # States
@@ -69,14 +67,14 @@ def stay_inside(state: View) -> None:
 
 
 def root_masses(own: View) -> list[Any]:
-    """√r of the normal and of each disc: with them as units all contacts look alike."""
+    """1/√mobility of the normal and of each disc: in these units all contacts look alike."""
     return [np.sqrt(own.normal_step), *np.sqrt(own.disc_steps)]
 
 
 def by_rows(own: View, values: list[Any]) -> Array:
-    """Of values of the normal and of each disc, those of each row."""
-    several = [[value] * (rows.stop - rows.start) for value, (_, _, rows) in zip(values[1:], _discs(own), strict=True)]
-    return np.stack([values[0], *(value for alike in several for value in alike)])
+    """Values of the normal and of each disc, repeated for each of their rows."""
+    discs = zip(values[1:], _discs(own), strict=True)
+    return np.stack([values[0], *(value for value, (_, _, rows) in discs for _ in range(rows.stop - rows.start))])
 
 
 def _discs(own: View) -> list[tuple[int, Any, slice]]:
@@ -85,7 +83,7 @@ def _discs(own: View) -> list[tuple[int, Any, slice]]:
 
 
 def root_mass(own: View) -> Any:
-    """The same of a joint."""
+    """1/√mobility of a joint."""
     return 1.0 / np.sqrt(own.a + laws.TINY)
 
 
@@ -118,7 +116,7 @@ def correct_contact(own: View) -> None:
 
 
 def _interior_contact(own: View, second_n: Any, second: list[tuple[Any, Any]]) -> None:
-    """p and Q, from the second order of the normal's equation, and of each disc's two."""
+    """p and Q of a contact, given the second-order terms of the normal's equation and of each disc's two."""
     n, target = own.inner[0], own.sigma * own.kappa
     own.gap = gap = own.w - own.s
     normal = _normal(n, own.s[0], gap[0], target - n * own.s[0] - second_n)
@@ -134,8 +132,8 @@ def _interior_contact(own: View, second_n: Any, second: list[tuple[Any, Any]]) -
 
 
 def direct_contact(own: View) -> None:
-    change = own.dw
-    own.d_inner, own.d_s = own.p - own.Q @ change, change + own.gap
+    """The direction of the step, and how far it may go to stay inside."""
+    own.d_inner, own.d_s = own.p - own.Q @ own.dw, own.dw + own.gap
     n, dn = own.inner[0], own.d_inner[0]
     steps, changes = [_longest_positive(n, dn), _longest_positive(own.s[0], own.d_s[0])], []
     for k, size, rows in _discs(own):
@@ -149,6 +147,7 @@ def direct_contact(own: View) -> None:
 
 
 def foresee_contact(own: View) -> None:
+    """Adds up the products that the predicted step would leave."""
     inner, s, phi = (x + own.length * dx for x, dx in _inside(own))
     own.products = own.products + inner @ s
     for k in range(len(phi)):
@@ -156,7 +155,7 @@ def foresee_contact(own: View) -> None:
 
 
 def _inside(own: View) -> list[tuple[Any, Any]]:
-    """What the interior point changes of a block, and its changes."""
+    """The unknowns of a block, and their changes."""
     return [(own.inner, own.d_inner), (own.s, own.d_s), (own.phi, own.d_phi)]
 
 
@@ -169,11 +168,12 @@ def advance_contact(own: View) -> None:
 
 
 def together(parts: Any) -> Any:
+    """The impulse of a joint, from those of its friction, its lower limit and its upper limit."""
     return np.array([parts[0] + parts[1] - parts[2]])
 
 
 def near_parts(own: View) -> Any:
-    """1 for friction and for limits that play a part, or 0; none does where limits leave a joint no freedom."""
+    """1 for friction and limits that play a part, 0 for others; none does where limits leave a joint no freedom."""
     reach = _FAR_LIMIT * own.speed * np.sqrt(own.a + laws.TINY)
     apart = np.stack([np.where(own.bound > 0.0, -1.0, 1.0) * reach, own.b[0] - own.low, own.high - own.b[0]])
     return np.where((apart < reach) & (own.low < own.high), 1.0, 0.0)
@@ -203,6 +203,7 @@ def correct_joint(own: View) -> None:
 
 
 def _interior_joint(own: View, w: Any, second: Any, second_disc: Any) -> None:
+    """p and Q of a joint, given the second-order terms of its equations; a joint without freedom is held."""
     target, near = own.sigma * own.kappa, own.near
     own.gap = gap = near * (np.stack([w, w - own.low, own.high - w]) - own.s)
     t, s = own.inner[:1], own.s[:1]
@@ -242,31 +243,6 @@ def advance_joint(own: View) -> None:
     own.impulse = together(own.inner)
 
 
-# How large impulses may be: those that would hold all rows, if friction had no bounds
-
-
-def hold_contact(own: View) -> None:
-    normal, *others = mobilities(own)
-    stiff = 1.0 / (_HELD * by_rows(own, [normal + laws.TINY, *others]))
-    own.p, own.Q = -stiff * own.b, stiff[:, None] * np.eye(len(stiff))
-
-
-def gauge_contact(own: View) -> None:
-    held = np.abs(own.p - own.Q @ own.dw) / by_rows(own, root_masses(own))
-    own.scale = reduce(np.maximum, held, own.scale)
-    own.impulse = own.best
-
-
-def hold_joint(own: View) -> None:
-    stiff = 1.0 / (_HELD * (own.a + laws.TINY))
-    own.p, own.Q = -stiff * own.b, np.array([[stiff]])
-
-
-def gauge_joint(own: View) -> None:
-    own.scale = np.maximum(own.scale, np.abs((own.p - own.Q @ own.dw)[0]) * np.sqrt(own.a + laws.TINY))
-    own.impulse = own.best
-
-
 # How laws answer: Δλ = p − Q Δw
 
 
@@ -279,7 +255,7 @@ def _normal(lam: Any, s: Any, gap: Any, e: Any) -> tuple[Any, Any]:
 def _disc(
     size: Any, nu: Any, phi: Any, t: Array, s: Array, gap: Array, e0: Any, e: Array
 ) -> tuple[Array, Array, Array]:
-    """p (2), its rate by ν (2), and Q (2 × 2) of a disc, for Δs = Δw + gap, its equations changing by e0 and e.
+    """p (2), its derivative by ν (2), and Q (2 × 2) of a disc, for Δs = Δw + gap, its equations changing by e0 and e.
 
     Without Δφ: (ν φ − t sᵀ) Δt = ν e − t e0 − (size² ν² − t tᵀ) Δs − (size² ν s − φ t) Δν.
     """

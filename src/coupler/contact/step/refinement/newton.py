@@ -1,7 +1,7 @@
-"""Newton's method on the laws of contacts and joints as they are: λ = P(λ − w/m), with the mobility m of rows.
+"""Newton's method on the sharp laws of contacts and joints: λ = P(λ − w/m), with the mobility m of rows.
 
-It is semismooth: laws have kinks, and derivatives are those of the piece that a block is on. Where it converges, a few
-iterations make impulses exact to rounding.
+The method is semismooth: laws have kinks, and derivatives are those of the piece that a block is on. Where it
+converges, a few iterations make impulses exact to rounding.
 """
 
 from __future__ import annotations

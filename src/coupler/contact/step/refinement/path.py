@@ -1,12 +1,13 @@
-"""A path to a solution: the laws are smoothed, and made sharp again along a path that may turn back on its way.
+"""A path to a solution: laws are smoothed, and become sharp again along a path that may turn back on its way.
 
-Friction is not associated, so that the way of an interior point can fold and end. Here the path is followed by its
-length, past folds. With impulses and velocities in rows of unit mobility, and θ = τ θ₀,
+Friction is not associated. So the way of an interior point can fold, and end there. Here the path is followed by its
+length, past folds. With impulses and velocities in units of unit mobility, and θ = τ θ₀,
 
     λ = P_θ(λ − w − τ c),    P_θ(z) = (z + √(z² + 4 θ²)) / 2 of a normal,    k z of a disc, with |k z| below its bound:
 
-at τ = 1 any point is on it, for a c that makes up for what is missing; at τ = 0 it is the law itself. A tangent of the
-path and a correction across it come from one linear system. The sign of its determinant tells which way is onwards.
+at τ = 1 any point is on the path, with a c that makes up for what is missing; at τ = 0 this is the law itself. One
+linear system gives the tangent of the path and a correction across it. The sign of its determinant tells which way is
+onwards.
 """
 
 from __future__ import annotations
@@ -23,18 +24,23 @@ from coupler.graph import View
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_GOOD, _BAD = 0.3, 0.8  # of the step: with a smaller correction the path goes on, after a larger one it is taken back
-_GROWTH, _SHRINKAGE = 3.0, 0.25  # of steps, at most when all is well, and when one is taken back
-_FIRST = 0.5  # of θ₀ √(number of normals), the first step
-_NEARER = 0.5  # of τ: Newton's method is tried again only so much nearer to the end
+_GOOD, _BAD = (
+    0.3,
+    0.8,
+)  # of the step: after a smaller correction the path goes on, after a larger one the step is undone
+_GROWTH, _SHRINKAGE = 3.0, 0.25  # of steps: at most, when all is well; and when a step is undone
+_FIRST = 0.5  # of θ₀ √(number of normals): the first step
+_NEARER = 0.5  # of τ where Newton's method was tried last: it is tried again only so much nearer to the end
 _EVERY = 3.0  # steps after which it is tried, if the end is not in reach before
-_SHORT_OF_END = 0.9  # of the way to τ = 0 along the tangent: no step is longer
-_LEAST_LEFT = 0.1  # of τ is left by a correction
+_SHORT_OF_END = 0.9  # of the way to τ = 0 along the tangent: the longest step
+_LEAST_LEFT = 0.1  # of τ: what a correction leaves at least
 
 STATE = (
     *("theta", "tau", "step", "home", "tried_at", "base_tau", "since"),
     *("ss", "st", "tt"),  # squares and product of correction and tangent
-    *("retreat", "rebase", "slide", "hop", "reach", "tries"),  # what is decided
+    *("retreat", "rebase"),  # flags: undo the step; keep this point to go back to
+    *("slide", "hop", "reach"),  # how far to go along the tangent: to correct, to go on, and to the end
+    "tries",  # flag: try Newton's method
 )
 _FIELDS = ("track", "base", "c", "move", "tangent", "rate")
 JOINT: Layout = dict.fromkeys((*_FIELDS, "part_rate"), 3)
@@ -59,7 +65,7 @@ def begin(state: View) -> None:
 
 
 def decide(state: View, sign: Any) -> None:
-    """How far the path is corrected, taken back, or followed, and whether Newton's method is tried from its end."""
+    """How far the path is corrected, undone or followed, and whether Newton's method is tried from its end."""
     theta, step, tau = state.theta, state.step, state.tau
     square = state.tt + theta * theta
     length = np.sqrt(square)
@@ -93,7 +99,7 @@ def decide(state: View, sign: Any) -> None:
 
 
 def follow(own: View) -> None:
-    """Moves on along the path, or back to where it was last good."""
+    """Moves on along the path, or back to its last good point."""
     corrected = own.track + own.move + own.slide * own.tangent
     own.ahead = corrected + own.reach * own.tangent
     own.track = np.where(own.retreat > 0.0, own.base, corrected + own.hop * own.tangent)
@@ -116,7 +122,7 @@ def _units(own: View) -> Array:
 
 
 def place_contact(own: View) -> None:
-    """A point of the path, at τ = 1, from the impulses to start from: the first half."""
+    """A point of the path at τ = 1 from the impulses to start from; its c lacks the velocities of that point so far."""
     d = _units(own)
     z = own.origin / d - d * own.w
     n = _smooth(own.theta, z[0])[0]
@@ -133,7 +139,7 @@ def complete_contact(own: View) -> None:
 
 
 def impulses_of_contact(own: View) -> Array:
-    """λ of a point of the path."""
+    """λ of a contact at the present point of the path."""
     return _units(own) * own.track
 
 
@@ -197,7 +203,7 @@ def complete_joint(own: View) -> None:
 
 
 def impulse_of_joint(own: View) -> Array:
-    """The same of a joint."""
+    """λ of a joint at the present point of the path."""
     return root_mass(own) * together(own.track)
 
 
@@ -249,7 +255,7 @@ def _smooth(theta: Any, z: Any) -> tuple[Any, Any]:
 
 
 def _normal(theta: Any, theta0: Any, c: Any, lam: Any, w: Any) -> tuple[Any, Any, Any, Any]:
-    """P, p, Q and the rate by τ of a normal."""
+    """P, p, Q and the derivative by τ of a normal."""
     P, root = _smooth(theta, lam - w)
     slope = P / root
     soft = 1.0 / (1.0 - (1.0 - SOFT) * slope)
@@ -257,7 +263,7 @@ def _normal(theta: Any, theta0: Any, c: Any, lam: Any, w: Any) -> tuple[Any, Any
 
 
 def _shrinkage(theta: Any, radius: Any, z: Array) -> tuple[Any, Any, Any, Any]:
-    """k of a disc, t = k z with |t| below the radius, and its rates by z (times 1/z), radius and θ."""
+    """k of a disc, t = k z with |t| below the radius, and its derivatives by z (times 1/z), radius and θ."""
     a = np.sqrt(z @ z + theta * theta) + laws.TINY
     root = np.sqrt((a - radius) ** 2 + 4.0 * theta * theta) + laws.TINY
     larger = 0.5 * (a + radius + root)
@@ -271,7 +277,7 @@ def _shrinkage(theta: Any, radius: Any, z: Array) -> tuple[Any, Any, Any, Any]:
 def _disc(
     theta: Any, theta0: Any, size: Any, nu: Any, c: Array, t: Array, w: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """p, its rate by ν, Q, and the rate by τ, of a disc."""
+    """p, its derivative by ν, Q, and the derivative by τ, of a disc."""
     z, firm = t - w, 1.0 - SOFT
     k, kz, by_radius, by_theta = _shrinkage(theta, size * nu, z)
     one = 1.0 / (1.0 - firm * k)
