@@ -4,6 +4,8 @@ Each iteration takes one linear system by one of the rules, and ends with impuls
 Newton's method comes first. Where it does not halve the residual, the interior point takes over, and tries Newton's
 method from where it is now and then; it may start twice. Where that is spent, paths are followed, from several starts.
 
+Where contacts are to share their load (sharing.py), Newton's method goes on from the solution to one with less of it.
+
 Where there may be several islands of bodies that touch each other, those take part that sweeps have not solved.
 """
 
@@ -21,7 +23,7 @@ from coupler.contact import laws
 from coupler.contact.rows import BlockRecords, Indices, Layout
 from coupler.contact.step.blocks import OwnKernel, shared
 from coupler.contact.step.interaction import InteractingBlocks, Ways
-from coupler.contact.step.refinement import interior, newton, path
+from coupler.contact.step.refinement import interior, newton, path, shares
 from coupler.contact.step.refinement.elimination import Elimination
 from coupler.contact.step.relaxation import Relaxation
 from coupler.graph import Vector, View, Window, constants, fields
@@ -64,24 +66,25 @@ class Refinement:
         builder = blocks.builder
         self._blocks, self._relaxation, self._builder = blocks, relaxation, builder
         self._system = Elimination(blocks, ways)
-        names = (*_STATE, *interior.STATE, *path.STATE)
+        names = (*_STATE, *interior.STATE, *path.STATE, *shares.STATE)
         self._state = {name: builder.scratch(f"refinement_{name}", 1) for name in names}
         self._known = dict[int, Window]()  # of kinds of blocks, by the first of each
         self.limit = self._state["limit"]
         self._records = BlockRecords(builder, "refined", blocks.rows, blocks.joints, _contact, _JOINT)
 
-    def solve(self, tolerance: float, residual: Vector, iterations: Vector) -> None:
+    def solve(self, tolerance: float, residual: Vector, iterations: Vector, sharing: Vector | None = None) -> None:
         """Writes the steps from impulses that sweeps have left, with that residual, to better ones.
 
         Args:
             tolerance: the residual to reach, m/s; times the largest entry of b, if that is above 1 m/s.
             residual: 1, m/s.
             iterations: 1, how many there were; these are added.
+            sharing: 1, whether contacts are to share their load; they are not, if this is not given.
         """
         builder, blocks = self._builder, self._blocks
         state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
-        state |= fields(sign=self._system.sign.at(0))
+        state |= fields(sign=self._system.sign.at(0), sharing=sharing.at(0) if sharing else constants([0.0]))
         builder.loop(_set_no_limit, state=state)
         with builder.repeat(until=_good_enough, at_most=1, rare=True, state=state):
             if islands := self._relaxation.islands:
@@ -98,6 +101,8 @@ class Refinement:
                     blocks.sum_up()
                     self._relaxation.judge(self._state["error"])
                     builder.loop(_decide, state=state)
+                    if sharing:
+                        builder.loop(shares.decide, state=state)
                     self._run(_take, _take)
                 self._run(_restore, _restore)
             blocks.sum_up()
@@ -199,11 +204,12 @@ def _set_no_limit(state: View) -> None:
 
 
 def _clear_scales(state: View) -> None:
-    state.speed = state.scale = state.limit = state.normals = np.array(0.0)
+    state.speed = state.scale = state.limit = state.normals = state.fast = np.array(0.0)
 
 
 def _begin(state: View) -> None:
     state.limit = state.tolerance * np.maximum(state.limit, 1.0)
+    shares.begin(state)
     state.speed = state.speed + laws.TINY
     state.scale = np.maximum(state.scale, state.speed)
     state.least = state.before = state.error = state.residual
@@ -217,12 +223,12 @@ def _begin(state: View) -> None:
 
 
 def _good_enough(state: View) -> Any:
-    return state.residual <= state.tolerance
+    return (state.residual <= state.tolerance) & (state.sharing <= 0.0)
 
 
 def _ended(state: View) -> Any:
     followed = state.by_newton + state.by_interior + state.by_path + state.by_gauge
-    return (state.least <= state.limit) | (followed <= 0.0)
+    return ((state.least <= state.limit) & (state.shares + state.polishes <= 0.0)) | (followed <= 0.0)
 
 
 def _clear_sums(state: View) -> None:
@@ -324,6 +330,7 @@ def _scale_contact(own: View) -> None:
     own.speed = reduce(np.maximum, root * fast, own.speed)
     own.limit = reduce(np.maximum, fast, own.limit)
     own.scale = np.maximum(own.scale, own.impulse[0] / root[0])
+    own.fast = np.maximum(own.fast, own.A[0, 0] * own.impulse[0])
     own.normals = own.normals + 1.0
 
 
@@ -340,6 +347,7 @@ def _scale_joint(own: View) -> None:
     own.speed = np.maximum(own.speed, mass * np.abs(own.b[0]))
     own.limit = np.maximum(own.limit, np.abs(own.b[0]))
     own.scale = np.maximum(own.scale, np.abs(own.impulse[0]) / mass)
+    own.fast = np.maximum(own.fast, own.a * np.abs(own.impulse[0]))
     own.normals = own.normals + 1.0
 
 
