@@ -36,31 +36,39 @@ def answer(pn: Any, qn: Any, discs: Iterable[tuple[Array, Array, Array]]) -> tup
     return np.array(p), np.array(Q)
 
 
-def sharp_answer(mobility: Sequence[Any], friction: laws.Friction, lam: Array, w: Array) -> tuple[Array, Array]:
-    """p and Q of a contact by its sharp law; arguments as for `cone_error`."""
+def sharp_answer(
+    mobility: Sequence[Any], friction: laws.Friction, lam: Array, w: Array, soft: Any = SOFT, eager: Any = 0.0
+) -> tuple[Array, Array]:
+    """p and Q of a contact by its sharp law.
+
+    Args:
+        mobility, friction, lam, w: as for `cone_error`.
+        soft: what takes the place of `SOFT`.
+        eager: what opens no faster counts as pressed, and what slips no faster as sticking, m/s.
+    """
     normal = np.maximum(lam[0], 0.0)
     discs = zip(laws.discs(friction), mobility[1:], strict=True)
     return answer(
-        *_normal(mobility[0], lam[0], w[0]),
-        [_disc(m, size, normal, lam[own], w[own]) for (size, own), m in discs],
+        *_normal(mobility[0], lam[0], w[0], soft, eager),
+        [_disc(m, size, normal, lam[own], w[own], soft, eager) for (size, own), m in discs],
     )
 
 
-def _normal(m: Any, lam: Any, w: Any) -> tuple[Any, Any]:
+def _normal(m: Any, lam: Any, w: Any, soft: Any, eager: Any) -> tuple[Any, Any]:
     """p and Q of a normal with mobility m."""
-    stiff = 1.0 / (SOFT * m)
-    pressed = m * lam > w
+    stiff = 1.0 / (soft * m)
+    pressed = m * lam > w - eager
     return np.where(pressed, -w * stiff, -lam), np.where(pressed, stiff, 0.0)
 
 
-def _disc(m: Any, size: Any, nu: Any, t: Array, w: Array) -> tuple[Array, Array, Array]:
+def _disc(m: Any, size: Any, nu: Any, t: Array, w: Array, soft: Any, eager: Any) -> tuple[Array, Array, Array]:
     """p, its derivative by ν, and Q of a disc of one row or two with mobility m."""
     z = t - w / m
     length, radius = np.sqrt(z @ z), size * nu
-    sticks = length <= radius
+    sticks = m * (length - radius) <= eager
     k = np.where(sticks, 1.0, radius / (length + laws.TINY))
     u = np.where(sticks, 0.0, 1.0) * z / (length + laws.TINY)
-    across = 1.0 / (1.0 - k * (1.0 - SOFT))  # how much more softly changes across u are answered
+    across = 1.0 / (1.0 - k * (1.0 - soft))  # how much more softly changes across u are answered
     f = t - k * z
     along = (u @ f) * u
     return -(along + across * (f - along)), size * u, (across * k / m) * (np.eye(len(t)) - u[:, None] * u)

@@ -27,11 +27,13 @@ from coupler.contact.step.rebound import Rebounds
 from coupler.contact.step.refinement import Refinement
 from coupler.contact.step.relaxation import Relaxation
 from coupler.contact.step.report import ContactReport
+from coupler.contact.step.sharing import Sharing
 from coupler.contact.step.stage_contacts import StageContacts
 from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Vector, View, constants, fields, may_differ
 
 _MANY_TREES = 8  # of bodies, of which some hardly ever touch the others
+_FEW_TREES = 3  # of bodies: of more, as in a stack, impulses that share their load do not stay so by themselves
 _LAST_SWEEPS = 2000  # where the refinement has not solved a problem of many bodies; they take islands that are small
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
@@ -52,6 +54,8 @@ class Impulses:
         self._relaxation = Relaxation(blocks, islands)
         self._refinement = Refinement(blocks, context.columns, self._relaxation)
         self._joints = JointBlocks(sweep, context.layout, blocks, scene)
+        sharing = Sharing(sweep.robot, scene, blocks)
+        self._sharing = sharing if sharing.possible and context.layout.trees <= _FEW_TREES else None
         self._jams = Jams(sweep.robot, scene, context.layout, blocks)
         in_place = bool(vectors.before["pending"].size)
         self._rebounds = Rebounds(sweep.builder, scene, blocks) if in_place else None
@@ -149,7 +153,11 @@ class Impulses:
         """Writes the steps that solve the problem as it is."""
         after, scene = self._after, self._context.scene
         self._relaxation.solve(scene.tolerance, scene.sweeps, after["residual"], after["sweeps"])
-        self._refinement.solve(scene.tolerance, after["residual"], after["iterations"])
+        wanted = None
+        if self._sharing:
+            self._sharing.look(self._relaxation.most)
+            wanted = self._sharing.wanted
+        self._refinement.solve(scene.tolerance, after["residual"], after["iterations"], wanted)
         if self._relaxation.islands:
             self._sweep_on()
 

@@ -27,7 +27,11 @@ _WHOLE = 2  # sweeps over all blocks, before only blocks of unsolved islands go 
 
 
 class Relaxation:
-    """The sweeps over the active blocks of a problem."""
+    """The sweeps over the active blocks of a problem.
+
+    Attributes:
+        most: 1, the largest change of a velocity by an impulse of its own block in any sweep but the last, m/s.
+    """
 
     def __init__(self, blocks: InteractingBlocks, islands: Islands | None = None) -> None:
         """Begins.
@@ -39,6 +43,7 @@ class Relaxation:
         self._blocks, self.islands = blocks, islands
         self._change = blocks.builder.scratch("change", 1)
         self._before = blocks.builder.scratch("change_before", 1)
+        self.most = blocks.builder.scratch("largest_change", 1)
 
     def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector, *, patient: bool = False) -> None:
         """Writes the steps to impulses, from those to start from.
@@ -56,6 +61,7 @@ class Relaxation:
         builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
         ended = _settled if patient or self.islands is None else _settled_or_slow
         window = fields(change=self._change.at(0), before=self._before.at(0), sweeps=sweeps.at(0))
+        window |= fields(most=self.most.at(0))
 
         def sweep(at_most: int) -> None:
             with builder.repeat(until=ended, at_most=at_most, sweep=window | limit):
@@ -107,6 +113,7 @@ class Relaxation:
 
 def _begin(sweep: View) -> None:
     sweep.change = sweep.before = np.array(_FAR)
+    sweep.most = np.array(0.0)
 
 
 def _settled(sweep: View) -> Any:
@@ -118,6 +125,7 @@ def _settled_or_slow(sweep: View) -> Any:
 
 
 def _again(sweep: View) -> None:
+    sweep.most = np.where(sweep.change < _FAR, np.maximum(sweep.most, sweep.change), sweep.most)
     sweep.before, sweep.change, sweep.sweeps = sweep.change, np.array(0.0), sweep.sweeps + 1.0
 
 

@@ -1,8 +1,9 @@
 """The iterations that follow the sweeps over a contact problem; each state follows a rule of its own (rules.py).
 
 Each iteration linearises the laws by the rule that a state follows, solves one linear system, and ends with impulses
-that are judged; the best ones are kept. Where there may be several islands of bodies that touch each other, only blocks
-of islands take part that sweeps have not solved.
+that are judged; the best ones are kept. Where contacts are to share their load (sharing.py), Newton's method goes on
+from the solution to one with smaller impulses. Where there may be several islands of bodies that touch each other, only
+blocks of islands take part that sweeps have not solved.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from coupler.contact.rows import BlockRecords, Indices, Layout
 from coupler.contact.step.blocks import OwnKernel, shared
 from coupler.contact.step.interaction import InteractingBlocks, Ways
-from coupler.contact.step.refinement import gauge, interior, newton, path, rules
+from coupler.contact.step.refinement import gauge, interior, newton, path, rules, shares
 from coupler.contact.step.refinement.elimination import Elimination
 from coupler.contact.step.relaxation import Relaxation
 from coupler.graph import Vector, View, Window, constants, fields
@@ -52,24 +53,25 @@ class Refinement:
         builder = blocks.builder
         self._blocks, self._relaxation, self._builder = blocks, relaxation, builder
         self._system = Elimination(blocks, ways)
-        names = (*rules.STATE, *interior.STATE, *path.STATE)
+        names = (*rules.STATE, *interior.STATE, *path.STATE, *shares.STATE)
         self._state = {name: builder.scratch(f"refinement_{name}", 1) for name in names}
         self.limit = self._state["limit"]
         self._windows = dict[int, Window]()  # further fields of blocks, by the first block of each kind
         self._records = BlockRecords(builder, "refined", blocks.rows, blocks.joints, _contact, _JOINT)
 
-    def solve(self, tolerance: float, residual: Vector, iterations: Vector) -> None:
+    def solve(self, tolerance: float, residual: Vector, iterations: Vector, sharing: Vector | None = None) -> None:
         """Writes the steps from the impulses that sweeps have left to better ones; nothing changes where these will do.
 
         Args:
             tolerance: the residual to reach, m/s; times the largest entry of b, if that is above 1 m/s.
             residual: 1, how far the impulses are from the laws, m/s.
             iterations: 1, the number of iterations is added to it.
+            sharing: 1, above zero if contacts are to share their load; None if they never are.
         """
         builder, blocks = self._builder, self._blocks
         state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
-        state |= fields(sign=self._system.sign.at(0))
+        state |= fields(sign=self._system.sign.at(0), sharing=sharing.at(0) if sharing else constants([0.0]))
         builder.loop(rules.set_no_limit, state=state)
         with builder.repeat(until=rules.good_enough, at_most=1, rare=True, state=state):
             if islands := self._relaxation.islands:
@@ -86,6 +88,8 @@ class Refinement:
                     blocks.sum_up()
                     self._relaxation.judge(self._state["error"])
                     builder.loop(rules.decide, state=state)
+                    if sharing:
+                        builder.loop(shares.decide, state=state)
                     self._run(_take, _take)
                 self._run(_restore, _restore)
             blocks.sum_up()
@@ -223,6 +227,7 @@ def _scale_contact(own: View) -> None:
     own.speed = reduce(np.maximum, root * fast, own.speed)
     own.limit = reduce(np.maximum, fast, own.limit)
     own.scale = np.maximum(own.scale, own.impulse[0] / root[0])
+    own.fast = np.maximum(own.fast, own.A[0, 0] * own.impulse[0])
     own.normals = own.normals + 1.0
 
 
@@ -239,6 +244,7 @@ def _scale_joint(own: View) -> None:
     own.speed = np.maximum(own.speed, mass * np.abs(own.b[0]))
     own.limit = np.maximum(own.limit, np.abs(own.b[0]))
     own.scale = np.maximum(own.scale, np.abs(own.impulse[0]) / mass)
+    own.fast = np.maximum(own.fast, own.a * np.abs(own.impulse[0]))
     own.normals = own.normals + 1.0
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact import laws
-from coupler.contact.step.refinement import interior, path
+from coupler.contact.step.refinement import interior, path, shares
 from coupler.graph import View
 
 _NEWTON = 8.0  # iterations of Newton's method in a row at most
@@ -42,11 +42,12 @@ def set_no_limit(state: View) -> None:
 
 
 def clear_scales(state: View) -> None:
-    state.speed = state.scale = state.limit = state.normals = np.array(0.0)
+    state.speed = state.scale = state.limit = state.normals = state.fast = np.array(0.0)
 
 
 def begin(state: View) -> None:
     state.limit = state.tolerance * np.maximum(state.limit, 1.0)
+    shares.begin(state)
     state.speed = state.speed + laws.TINY
     state.scale = np.maximum(state.scale, state.speed)
     state.least = state.before = state.error = state.residual
@@ -60,12 +61,12 @@ def begin(state: View) -> None:
 
 
 def good_enough(state: View) -> Any:
-    return state.residual <= state.tolerance
+    return (state.residual <= state.tolerance) & (state.sharing <= 0.0)
 
 
 def ended(state: View) -> Any:
     followed = state.by_newton + state.by_interior + state.by_path + state.by_gauge
-    return (state.least <= state.limit) | (followed <= 0.0)
+    return ((state.least <= state.limit) & (state.shares + state.polishes <= 0.0)) | (followed <= 0.0)
 
 
 def clear_sums(state: View) -> None:
