@@ -216,9 +216,10 @@ class Measurement:
         context = self._context
         context.builder.replay(self._steps_for_fresh_pairs)
         contacts, pairs = zip(*context.candidates.cullable.items(), strict=True)
-        flags = context.blocks.flags
-        contact = fields(**{name: flags[name].at(contacts) for name in ("active", "idle", "waiting", "refined")})
-        context.builder.loop(_let_in, contact=contact, among=self._broad_phase.fresh.at(pairs))
+        # Flags that count by owners have not been cleared; the others have, and stay listed if they are not written.
+        uncleared = () if context.blocks.owners is None else ("active", "waiting", "refined")
+        flags = {name: context.blocks.flags[name].at(contacts) for name in ("idle", *uncleared)}
+        context.builder.loop(_letting_in(uncleared), contact=fields(**flags), among=self._broad_phase.fresh.at(pairs))
 
 
 # Kernels of contacts
@@ -260,9 +261,13 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
     return measure
 
 
-def _let_in(contact: View) -> None:
-    contact.idle = np.array(1.0)
-    contact.active = contact.waiting = contact.refined = np.array(0.0)
+def _letting_in(uncleared: Sequence[str]) -> Callable[[View], None]:
+    def let_in(contact: View) -> None:
+        contact.idle = np.array(1.0)
+        for name in uncleared:
+            setattr(contact, name, np.array(0.0))
+
+    return let_in
 
 
 def normal_velocity(own: View, ends: list[View]) -> Any:
