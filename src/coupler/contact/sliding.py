@@ -52,7 +52,6 @@ class Sliding:
 
         contacts = self._blocks.all[: self._blocks.contacts]
         window = self._blocks.of(contacts) | more(contacts)
-        self._blocks.list_flags("active")  # contacts that were measured anew may have written it since
         self._blocks.builder.loop(_look, contact=window, **self._blocks.among("active", contacts))
         self._blocks.builder.loop(_end, state=self._scalars())
 
