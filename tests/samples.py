@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.graph import Builder, Owners, Program, Table, View, constants, fields, jacobian, symmetric
+from coupler.graph import Builder, Program, Table, View, constants, fields, jacobian, symmetric
 from geared_chain import Chain, forward_dynamics, random_chain
 
 
@@ -534,52 +534,6 @@ def listed(n: int = 60) -> Sample:
     return Sample(b.build(), draw, expected, tolerance=0.0)
 
 
-# Flags with owners: those whose owners do not hold, in some states, have never been written.
-
-
-def owned(n: int = 40) -> Sample:
-    """y → x where an owner holds, 2 x where its flag does, too; in further rounds other owners hold."""
-    b, each = Builder("owned"), 3
-    x, own, flags, rounds = b.input("x", each * n), b.input("own", n), b.input("flags", each * n), b.input("rounds", 1)
-    y, held, left, going = b.output("y", each * n), b.scratch("held", n), b.scratch("left", each * n), b.scratch("k", 1)
-    of, rows, state = np.repeat(np.arange(n), each), range(each * n), fields(rounds=going.at(0))
-    always = np.arange(n) == n - 1
-    owners = Owners(held, each * np.arange(n + 1), always)
-    b.loop(lambda row: setattr(row, "y", 0.0 * row.x), row=fields(x=x.at(rows), y=y.at(rows)))
-    b.loop(_copy, row=fields(x=own.at(range(n)), y=held.at(range(n))))
-    b.loop(_copy, row=fields(x=rounds.at(0), y=going.at(0)))
-    b.list_flags(held)
-    b.loop(_copy, row=fields(x=flags.at(rows), y=left.at(rows)), among=held.at(of))
-    b.list_flags(left, owners)
-    b.loop(_copy, row=fields(x=x.at(rows), y=y.at(rows)), among=held.at(of))
-    b.loop(_double, row=fields(y=y.at(rows)), among=left.at(rows))
-    with b.repeat(until=_no_rounds, at_most=9, state=state):
-        b.loop(_one_less, row=fields(left=left.at(rows)), among=left.at(rows))
-        b.list_flags(left, owners)
-        b.loop(_double, row=fields(y=y.at(rows)), among=held.at(of), where=left.at(rows))
-        b.loop(_round, state=state)
-    last = range(each * (n - 1), each * n)
-    b.loop(_double, row=fields(y=y.at(last)), where=left.at(last))
-
-    def draw(rng: np.random.Generator, states: int) -> list[np.ndarray]:
-        held = rng.choice(2, (states, n), p=[0.9, 0.1])
-        held[:, -1] = 1
-        flags, rounds = rng.integers(0, 4, (states, each * n)), rng.integers(0, 4, (states, 1))
-        return [a.astype(float) for a in (rng.integers(-9, 9, (states, each * n)), held, flags, rounds)]
-
-    def expected(x: np.ndarray, own: np.ndarray, flags: np.ndarray, rounds: np.ndarray) -> list[np.ndarray]:
-        held = own[of] != 0.0
-        left = np.where(held, flags, 0.0)
-        y = np.where(held, x, 0.0) * np.where(left != 0.0, 2.0, 1.0)
-        for _ in range(int(rounds[0])):
-            left[left != 0.0] -= 1.0
-            y[left != 0.0] *= 2.0
-        y[list(last)] *= np.where(left[list(last)] != 0.0, 2.0, 1.0)
-        return [y]
-
-    return Sample(b.build(), draw, expected, tolerance=0.0)
-
-
 # Numbers looked up at places that are computed, in two tables of different lengths.
 
 
@@ -624,6 +578,5 @@ SAMPLES: dict[str, Callable[[], Sample]] = {
     "staircase": staircase,
     "sieve": sieve,
     "listed": listed,
-    "owned": owned,
     "lookups": lookups,
 }

@@ -657,7 +657,7 @@ def test_save_names_a_folder_that_is_missing(tmp_path):
 
 @gcc
 @both
-@pytest.mark.parametrize("name", ["lookups", "sieve", "listed", "owned"])
+@pytest.mark.parametrize("name", ["lookups", "sieve", "listed"])
 def test_tables_and_flags(tmp_path, dtype, name):
     sample = SAMPLES[name]()
     run = Compiled(sample.program, tmp_path, dtype)

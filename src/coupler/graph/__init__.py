@@ -33,7 +33,7 @@ from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.hoist import hoisted
 from coupler.graph.interpret import Interpreter
 from coupler.graph.parameters import PARAMETERS, Parameters
-from coupler.graph.program import Owners, Program
+from coupler.graph.program import Program
 from coupler.graph.records import Records, constants, fields
 from coupler.graph.table import Table
 from coupler.graph.template import Template, template
@@ -54,7 +54,6 @@ __all__ = [
     "GraphError",
     "Interpreter",
     "Node",
-    "Owners",
     "Parameters",
     "Part",
     "Program",

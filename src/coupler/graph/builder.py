@@ -27,7 +27,7 @@ from coupler.graph.check import check_data_flow
 from coupler.graph.errors import GraphError
 from coupler.graph.kernel import Case, Flags
 from coupler.graph.parameters import PARAMETERS, Lowering, Parameters
-from coupler.graph.program import Listing, Loop, Owners, Program, Repeat, Step, rebound
+from coupler.graph.program import Listing, Loop, Program, Repeat, Step, rebound
 from coupler.graph.records import Records
 from coupler.graph.tracing import trace
 from coupler.graph.window import Buffer, Field, Slot, Window, each, whole_numbers
@@ -95,21 +95,12 @@ class Builder:
         case = replace(case, where=self._flags(case, where), among=self._flags(case, among))
         self._steps.append(_in_order_of_flags(Loop((case,), np.zeros(case.rows, np.int32))))
 
-    def list_flags(self, flags: Buffer, owners: Owners | None = None) -> None:
-        """Lists the flags that are not zero, for loops `among` them. Needed again after each write to the flags.
-
-        With `owners`, listed flags that own these, those become zero whose owners are. The others alone must have been
-        written, and they cost all that there is to pay. Such flags may be read only by loops `among` themselves, among
-        others with the same owners, or among these.
-        """
+    def list_flags(self, flags: Buffer) -> None:
+        """Lists the flags that are not zero, for loops `among` them. Needed again after each write to the flags."""
         self._check_own(flags, "list_flags")
-        if owners is not None:
-            self._check_own(owners.flags, "list_flags")
-            if len(owners.first) != owners.flags.size + 1 or owners.first[-1] != flags.size:
-                raise GraphError(f"list_flags: {owners.flags!r} cannot own {flags!r} as told")
         if flags not in self._lists:
             self._lists[flags] = self.scratch(self._free_name(f"{flags.name}.listed"), flags.size + 1)
-        self._steps.append(Listing(flags, self._lists[flags], owners))
+        self._steps.append(Listing(flags, self._lists[flags]))
 
     @contextmanager
     def interleave(self, order: ArrayLike) -> Iterator[None]:

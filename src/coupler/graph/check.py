@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from coupler.graph.errors import GraphError
 from coupler.graph.kernel import Case
-from coupler.graph.program import Listing, Loop, Owners, Program, Repeat, Step
+from coupler.graph.program import Listing, Loop, Program, Step
 from coupler.graph.window import Buffer
 
 _NEVER = np.iinfo(np.int64).max
@@ -25,13 +25,11 @@ def check_data_flow(program: Program) -> None:
     t must have been written before turn t. What is written inside a repeat may be read there, but not after it, because
     the repeat may end before its first round. What a skippable row writes counts as written, as it is read only where
     the same flags hold. Flags must have been listed, and not written since, before a loop runs among them.
-    Flags with owners are read only where it is known that these hold.
     """
     first = {b: np.full(b.size, -1 if b.role == "input" else _NEVER, np.int64) for b in program.buffers}
     written = ChainMap(first)
     _check_steps(program.steps, written, 0)
     _check_lists(program.steps, set())
-    _check_owned(program)
     for buffer in program.outputs:
         missing = np.flatnonzero(written[buffer] == _NEVER)
         if missing.size:
@@ -95,8 +93,6 @@ def _check_lists(steps: Sequence[Step], listed: set[Buffer]) -> set[Buffer]:
     """The flags whose lists are up to date after some steps, given those before them."""
     for step in steps:
         if isinstance(step, Listing):
-            if step.owners is not None and step.owners.flags not in listed:
-                raise GraphError(f"the flags {step.flags.name!r} have owners, {step.owners.flags.name!r}, not listed")
             listed = listed | {step.flags}
         elif isinstance(step, Loop):
             if step.among is not None and step.among.buffer not in listed:
@@ -111,41 +107,3 @@ def _check_lists(steps: Sequence[Step], listed: set[Buffer]) -> set[Buffer]:
             for _ in range(2):
                 listed = listed & _check_lists(step.body, listed)
     return listed
-
-
-def _check_owned(program: Program) -> None:
-    """Raises where flags with owners are read, and it is not known that these hold."""
-    listings = list(_listings(program.steps))
-    owners = {step.flags: step.owners for step in listings if step.owners is not None}
-    for step in listings:
-        if step.flags in owners and step.owners is None:
-            raise GraphError(f"the flags {step.flags.name!r} are listed with owners, and without")
-    for case in program.cases() if owners else ():
-        read = [(flags.buffer, flags.elements[:, None]) for flags in case.flags if flags is not case.among]
-        for pointer, buffer in enumerate(case.buffers):
-            offsets = np.array(case.kernel.loaded[pointer], np.int64)
-            read.append((buffer, case.bases[:, pointer, None] + offsets))
-        for buffer, elements in read:
-            if buffer in owners and not _is_known_to_hold(case, owners, owners[buffer], elements):
-                raise GraphError(f"kernel {case.kernel.name!r} reads flags {buffer.name!r} whose owners may not hold")
-
-
-def _listings(steps: Sequence[Step]) -> Iterator[Listing]:
-    for step in steps:
-        if isinstance(step, Listing):
-            yield step
-        elif isinstance(step, Repeat):
-            yield from _listings(step.body)
-
-
-def _is_known_to_hold(case: Case, owners: Mapping[Buffer, Owners], own: Owners, elements: np.ndarray) -> bool:
-    """Whether the owners of the flags that rows read always hold, or are those that the rows are run by."""
-    needed = own.of_flags[elements]
-    known = own.always[needed]
-    if case.among is not None:
-        buffer, by = case.among.buffer, case.among.elements
-        if buffer in owners and owners[buffer].flags is own.flags:
-            buffer, by = own.flags, owners[buffer].of_flags[by]
-        if buffer is own.flags:
-            known = known | (needed == by[:, None])
-    return bool(known.all())

@@ -14,7 +14,7 @@ import numpy as np
 from coupler.graph.errors import GraphError
 from coupler.graph.executable import Executable
 from coupler.graph.kernel import Case
-from coupler.graph.program import Listing, Loop, Step
+from coupler.graph.program import Loop, Repeat, Step
 from coupler.graph.window import Buffer, Constants, Slot, Window, each
 
 Memory = Mapping[Buffer, np.ndarray]  # of shape (size,)
@@ -42,9 +42,7 @@ def _run_steps(steps: Sequence[Step], memory: Memory) -> None:
                 if all(memory[flags.buffer][flags.elements[row]] != 0.0 for flags in case.flags):
                     _call(case, row, memory)
             continue
-        if isinstance(step, Listing):
-            if step.owners is not None:
-                memory[step.flags][memory[step.owners.flags][step.owners.of_flags] == 0.0] = 0.0
+        if not isinstance(step, Repeat):
             continue
         for _ in range(step.at_most):
             if _call(step.until, 0, memory):

@@ -12,7 +12,7 @@ import numpy as np
 from coupler.graph.executable import Executable
 from coupler.graph.kernel import Case
 from coupler.graph.operations import OPERATIONS
-from coupler.graph.program import Listing, Loop, Step
+from coupler.graph.program import Loop, Repeat, Step
 from coupler.graph.window import Buffer
 
 Memory = Mapping[Buffer, np.ndarray]  # of shape (size, states)
@@ -38,10 +38,7 @@ def _run_steps(steps: Sequence[Step], memory: Memory, active: np.ndarray) -> Non
             for case, row in step.turns():
                 _run_row(case, row, memory, active)
             continue
-        if isinstance(step, Listing):
-            if step.owners is not None:
-                flags, held = memory[step.flags], memory[step.owners.flags][step.owners.of_flags] != 0.0
-                flags[:] = np.where(held | ~active, flags, 0.0)
+        if not isinstance(step, Repeat):
             continue
         going = active
         for _ in range(step.at_most):

@@ -53,26 +53,6 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class Owners:
-    """Flags that own others: these count only where their owners hold.
-
-    Attributes:
-        flags: the owners, which are listed.
-        first: of each the first flag that it owns, and, behind them, the number of all flags.
-        always: (owners,), of which it is known that they always hold.
-    """
-
-    flags: Buffer
-    first: np.ndarray
-    always: np.ndarray
-
-    @cached_property
-    def of_flags(self) -> np.ndarray:
-        """The owner of each flag."""
-        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
-
-
-@dataclass(frozen=True, eq=False)
 class Listing:
     """Lists the flags that are not zero in any of the states that run together.
 
@@ -82,13 +62,10 @@ class Listing:
     Attributes:
         flags: the flags. They must not be written between this step and a loop among them.
         listed: memory for the list, of one element more.
-        owners: what they count by, if given. Flags whose owners do not hold become zero; where these hold in no state,
-            nobody reads the flags, and back ends need not look at them.
     """
 
     flags: Buffer
     listed: Buffer
-    owners: Owners | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,8 +167,7 @@ def rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
     if isinstance(step, Loop):
         return replace(step, cases=tuple(map(case, step.cases)))
     if isinstance(step, Listing):
-        owners = replace(step.owners, flags=new[step.owners.flags]) if step.owners else None
-        return Listing(new[step.flags], new[step.listed], owners)
+        return Listing(new[step.flags], new[step.listed])
     return replace(step, until=case(step.until), body=tuple(rebound(inner, new) for inner in step.body))
 
 

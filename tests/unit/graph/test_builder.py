@@ -5,19 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from coupler.graph import (
-    Buffer,
-    Builder,
-    GraphError,
-    Owners,
-    Program,
-    View,
-    compile,
-    constants,
-    fields,
-    state_by_state,
-    unroll,
-)
+from coupler.graph import Builder, GraphError, Program, View, compile, constants, fields, state_by_state, unroll
 from coupler.graph.window import Slot
 from samples import double_pendulum, gauss_seidel
 
@@ -390,42 +378,6 @@ def test_rows_among_flags_come_in_the_order_of_the_flags() -> None:
         mixed.__exit__(None, None, None)
     b.list_flags(b.scratch("z", 1))
     with pytest.raises(GraphError, match="element 0 of the flags 'z' is listed before it is written"):
-        b.build()
-
-
-def _grow(row: View) -> None:
-    row.y = row.y + 1.0
-
-
-def test_flags_with_owners_are_read_where_these_hold() -> None:
-    def begun() -> tuple[Builder, Buffer, Buffer]:
-        b = Builder("owned")
-        own, y = b.input("own", 2), b.output("y", 4)
-        b.loop(lambda row: setattr(row, "y", np.array(1.0)), row=fields(y=y.at(range(4))))
-        return b, own, y
-
-    (b, own, y), first = begun(), np.array([0, 2, 4])
-    with pytest.raises(GraphError, match=r"list_flags: input own\[2\] cannot own output y\[4\] as told"):
-        b.list_flags(y, Owners(own, first[:2], np.zeros(2, bool)))
-    owners = Owners(own, first, np.array([False, True]))
-    b.list_flags(y, owners)
-    with pytest.raises(GraphError, match="the flags 'y' have owners, 'own', not listed"):
-        b.build()
-    b, own, y = begun()
-    owners = Owners(own, first, np.array([False, True]))
-    b.list_flags(own)
-    b.list_flags(y, owners)
-    b.loop(_grow, row=fields(y=y.at(range(4))), among=own.at([0, 0, 1, 1]))
-    b.loop(_grow, row=fields(y=y.at([2, 3])))
-    b.build()
-    b.loop(_grow, row=fields(y=y.at([1, 2])))
-    with pytest.raises(GraphError, match="kernel '_grow' reads flags 'y' whose owners may not hold"):
-        b.build()
-    b, own, y = begun()
-    b.list_flags(own)
-    b.list_flags(y, Owners(own, first, np.zeros(2, bool)))
-    b.list_flags(y)
-    with pytest.raises(GraphError, match="the flags 'y' are listed with owners, and without"):
         b.build()
 
 

@@ -26,7 +26,7 @@ from coupler.contact.collision.forms import is_endless
 from coupler.contact.collision.pair_groups import PairGroup, ShapeOnLink
 from coupler.contact.collision.tables import numbers
 from coupler.contact.kernels import clear
-from coupler.graph import Builder, Owners, View, Window, constants, fields
+from coupler.graph import Builder, View, Window, constants, fields
 
 _CARE = 2.0  # times the velocities of a step: what integrators make of the forces within it
 
@@ -37,8 +37,7 @@ class BroadPhase:
     Attributes:
         fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
-        near: whether they have been, or are to be now; listed. It always holds for pairs that may not be left out, and
-            once more, behind them, for whatever is no pair.
+        near: whether they have been, or are to be now; listed.
         bounds: gaps that are not larger than those of any contact of a pair, m.
     """
 
@@ -61,11 +60,10 @@ class BroadPhase:
                 before it, and `du`, the change by impulses.
         """
         self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
-        names = ("fresh", "far", "bounds", "close")
-        self.fresh, self.far, self.bounds, self._close = (builder.scratch(f"pair_{name}", pairs) for name in names)
-        self.near = builder.scratch("pair_near", pairs + 1)
-        self._always = np.ones(pairs + 1, bool)
-        self._always[[i for group in groups for i in group.numbers]] = False
+        names = ("fresh", "far", "near", "bounds", "close")
+        self.fresh, self.far, self.near, self.bounds, self._close = (
+            builder.scratch(f"pair_{name}", pairs) for name in names
+        )
         self._any_fresh, self._any_faster = (
             builder.scratch(f"any_{name}", 1) for name in ("pair_fresh", "ball_faster")
         )
@@ -86,7 +84,6 @@ class BroadPhase:
         self._move_balls(balls.place)
         for flags in (self.fresh, self.near, self._close):
             clear(self._builder, flags)
-        self._builder.loop(_hold, pair=fields(near=self.near.at(np.flatnonzero(self._always))))
         for group in self._groups:
 
             def begin(view: View, group: PairGroup = group) -> None:
@@ -100,14 +97,6 @@ class BroadPhase:
             self._look_closely(group, gaps(group))
         for flags in (self.fresh, self.near):
             self._builder.list_flags(flags)
-
-    def owners(self, first: Sequence[int]) -> Owners:
-        """What flags of contacts count by: near pairs.
-
-        Args:
-            first: of each pair the first flag, then that of whatever is no pair, and the number of all.
-        """
-        return Owners(self.near, np.array(first), self._always)
 
     def _look_closely(self, group: PairGroup, gaps: Window) -> None:
         """Writes the steps that make close pairs fresh which may meet."""
@@ -136,7 +125,7 @@ class BroadPhase:
         Args:
             measure: writes the steps that measure fresh pairs.
         """
-        builder, pairs = self._builder, range(self.fresh.size)
+        builder, pairs = self._builder, range(self.near.size)
         found = fields(any_fresh=self._any_fresh.at(0), any_faster=self._any_faster.at(0))
         builder.loop(_none, view=found)
         builder.loop(_forget, pair=fields(fresh=self.fresh.at(pairs)), among=self.near.at(pairs))
@@ -212,10 +201,6 @@ def _tell(view: View, group: PairGroup, bound: Any) -> None:
 
 def _none(view: View) -> None:
     view.any_fresh = view.any_faster = np.array(0.0)
-
-
-def _hold(pair: View) -> None:
-    pair.near = np.array(1.0)
 
 
 def _forget(pair: View) -> None:

@@ -16,7 +16,7 @@ from coupler.contact import laws
 from coupler.contact.kernels import clear
 from coupler.contact.rows import BlockRecords, ContactRows, Indices, Layout
 from coupler.forks import cached_property
-from coupler.graph import Buffer, Builder, Constants, Owners, Slot, Vector, View, Window, constants, fields, symmetric
+from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 from coupler.grouping import grouped
 
 OwnKernel = Callable[[View], None]  # sees the numbers of one block, as `own`
@@ -57,7 +57,6 @@ class Blocks:
             see `Refinement`.
         part: the flag of the blocks that loops run over, unless another one is named.
         joining: 1, whether any block is waiting.
-        owners: flags of pairs, which say of which contacts the flags count; None if those of all contacts do.
         given: impulses of contacts that act besides λ and are not solved for; None if there are none.
         given_where: the flag of the contacts that have such impulses.
         offsets: impulses that active blocks of actuators, the last ones, have besides λ; None if there are none.
@@ -88,7 +87,6 @@ class Blocks:
         self.flags = {name: builder.scratch(name, self.contacts + self.joints) for name in _FLAGS}
         self.joining = builder.scratch("joining", 1)
         self.part = "active"
-        self.owners: Owners | None = None
         self.given: Buffer | None = None
         self.given_where = "active"
         self.offsets: Buffer | None = None
@@ -141,9 +139,8 @@ class Blocks:
             measured: listed flags; contacts whose flag is zero have not been measured, and neither are idle nor wait.
             flag_of: the number of the flag, for each contact that has one.
         """
-        clear(self.builder, self.joining)
-        for name in ("active", "idle", "waiting", "refined") if self.owners is None else ():
-            clear(self.builder, self.flags[name])
+        for buffer in (self.joining, *(self.flags[name] for name in ("active", "idle", "waiting", "refined"))):
+            clear(self.builder, buffer)
         joining = shared(joining=self.joining)
         for alike in self.kinds:
             for flagged in (False, True):
@@ -160,10 +157,6 @@ class Blocks:
                 else:
                     own |= fields(given=self.place(blocks, self.given))
                     self.builder.loop(_begin_given_contact, own=own, among=among)
-
-    def list_flags(self, name: str) -> None:
-        """Writes the step that lists which blocks have a flag."""
-        self.builder.list_flags(self.flags[name], self.owners)
 
     @contextmanager
     def only(self, flag: str) -> Iterator[None]:
@@ -183,7 +176,7 @@ class Blocks:
         """Writes the steps that make all blocks wait; λ has the impulses to start from."""
         for blocks in self.kinds:
             self.builder.loop(_begin_at_once, own=self.of(blocks))
-        self.list_flags("waiting")
+        self.builder.list_flags(self.flags["waiting"])
 
     def each(
         self,
@@ -271,7 +264,6 @@ def _begin_joint(own: View) -> None:
 def _begin(own: View, waits: Any) -> None:
     wait(own, waits)
     own.idle = np.array(1.0)
-    own.active = own.refined = np.array(0.0)
     own.impulse = own.waiting * own.impulse
 
 

@@ -92,7 +92,7 @@ class Impacts:
         blocks.each(kernels.clear_impulse, kernels.hold_at_limits)
         copy(self._builder, blocks.flags["pressed"], blocks.flags["active"], blocks.contacts)  # these take part
         for flag in ("active", "pressed"):
-            blocks.list_flags(flag)
+            self._builder.list_flags(blocks.flags[flag])
         self._builder.loop(kernels.begin_rounds, state=self._scalars())
         self._look()
         self._builder.loop(kernels.decide, state=self._scalars())
@@ -107,7 +107,7 @@ class Impacts:
             return self._own(contacts) | fields(gap=results["gaps"].at(contacts), pace=pace, lag=lag)
 
         self._loop(kernels.choosing, more)
-        self._blocks.list_flags("active")
+        self._builder.list_flags(self._blocks.flags["active"])
         relaxation.solve(scene.tolerance, scene.sweeps, residual, results["sweeps"])
         refinement.solve(scene.tolerance, residual, results["iterations"])
         self._builder.loop(kernels.keep_worst, residuals=fields(round=residual.at(0), worst=results["residual"].at(0)))

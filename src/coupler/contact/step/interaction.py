@@ -95,7 +95,7 @@ class InteractingBlocks(Blocks):
         self.each(_describe_contact, None, "waiting")
         flags = {name: buffer.at(self.all) for name, buffer in self.flags.items()}
         self.builder.loop(_join, own=fields(**flags), **self.among("waiting", self.all))
-        self.list_flags("active")
+        self.builder.list_flags(self.flags["active"])
         clear(self.builder, self.joining)
         self.sum_up()
 

@@ -47,7 +47,7 @@ class Islands:
         with builder.repeat(until=_complete, at_most=self._unsolved.size, islands=grow):
             builder.loop(_grow_no_more, islands=grow)
             self._spread()
-        blocks.list_flags("refined")
+        builder.list_flags(blocks.flags["refined"])
 
     def _spread(self) -> None:
         """Writes loops that spread flags from blocks to the nodes on their ways, and from nodes to all their blocks."""

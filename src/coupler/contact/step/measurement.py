@@ -32,8 +32,6 @@ from coupler.graph import Vector, View, constants, fields
 from coupler.grouping import grouped
 from coupler.passes import Schedule
 
-_MANY = 256  # contacts that can be culled, from which on it costs more to clear and list all their flags
-
 
 class ContactKind(NamedTuple):
     """What contacts must have in common to be measured by one kernel.
@@ -78,9 +76,6 @@ class Measurement:
             sweep.builder, candidates.cullable_groups, len(candidates.pairs), scene.step, sweep.bodies
         )
         self.narrow_phase = NarrowPhase(sweep, candidates, self._broad_phase, scene.step)
-        self._all_asked = "free" in report.names  # rebounds and impacts look at all contacts
-        if len(candidates.cullable) > _MANY and not self._all_asked:
-            context.blocks.owners = self._broad_phase.owners([*candidates.first, len(context.blocks.all)])
 
     def write(self, impulses: Vector) -> None:
         """Writes the steps to gaps, velocities and forces by unit of impulse of all contacts.
@@ -94,7 +89,7 @@ class Measurement:
             for name in ("start", *(("points", "frames") if self._context.scene.places else ())):
                 clear(builder, self._report.of_all(name))
         self._take_over(impulses)
-        for alike in candidates.cullable_groups if self._all_asked else ():
+        for alike in candidates.cullable_groups if "free" in self._report.names else ():
             self._fill_culled(alike)
         self._measure([alike for alike in candidates.groups if not alike.may_be_left_out])
         with builder.recorded() as self._steps_for_fresh_pairs:
@@ -194,30 +189,26 @@ class Measurement:
         context, blocks = self._context, self._context.blocks
         if context.candidates.cullable_groups:
             self._broad_phase.look_again(self._measure_fresh)
-        passed_over = {*elsewhere}
+        schedule, passed_over = Schedule(context.builder), {*elsewhere}
         common = shared(residual=residual, joining=blocks.joining)
 
         def loop(contacts: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
             tolerance = constants(np.full(len(contacts), context.scene.tolerance))
             own = blocks.of(contacts) | common(contacts) | fields(tolerance=tolerance)
             windows = {"own": own, "ends": context.responses(contacts)}
-            flags = {"where": blocks.flags["idle"].at(contacts)} | self.among_measured(contacts)
-            return _wait_if_closing, windows | flags
+            return _wait_if_closing, windows | {"where": blocks.flags["idle"].at(contacts)}
 
-        for cullable in (False, True):
-            schedule = Schedule(context.builder)
-            for contact, start in enumerate(context.candidates.starts):
-                if contact not in passed_over and (contact in context.candidates.cullable) == cullable:
-                    schedule.add((len(start.links), start.width), contact, loop)
-            schedule.run()
+        for contact, start in enumerate(context.candidates.starts):
+            if contact not in passed_over:
+                schedule.add((len(start.links), start.width), contact, loop)
+        schedule.run()
 
     def _measure_fresh(self) -> None:
         """Writes the steps that measure fresh pairs and let their contacts in; the rows are the same as at first."""
         context = self._context
         context.builder.replay(self._steps_for_fresh_pairs)
         contacts, pairs = zip(*context.candidates.cullable.items(), strict=True)
-        flags = context.blocks.flags
-        contact = fields(**{name: flags[name].at(contacts) for name in ("active", "idle", "waiting", "refined")})
+        contact = fields(idle=context.blocks.flags["idle"].at(contacts))
         context.builder.loop(_let_in, contact=contact, among=self._broad_phase.fresh.at(pairs))
 
 
@@ -262,7 +253,6 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
 
 def _let_in(contact: View) -> None:
     contact.idle = np.array(1.0)
-    contact.active = contact.waiting = contact.refined = np.array(0.0)
 
 
 def normal_velocity(own: View, ends: list[View]) -> Any:

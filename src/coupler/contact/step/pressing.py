@@ -29,7 +29,7 @@ def count_pressing(
         rebound: whether contacts have impulses that are not active.
     """
     builder, speeds = blocks.builder, {"pace": 1.0 / scene.step, "recovery": min(scene.recovery, _ANY_SPEED)}
-    blocks.list_flags("active")
+    builder.list_flags(blocks.flags["active"])
     for contacts in blocks.alike(range(blocks.contacts)):
         known = {name: constants(np.full(len(contacts), speed)) for name, speed in speeds.items()}
         own = blocks.of(contacts) | shared(**told)(contacts) | fields(gap=gaps.at(contacts), **known)

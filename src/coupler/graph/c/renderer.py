@@ -16,7 +16,7 @@ from coupler.graph.c.source import WIDTH, Source, function, wrapped
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node
 from coupler.graph.kernel import Case, Kernel
-from coupler.graph.program import Listing, Loop, Program, Step
+from coupler.graph.program import Loop, Program, Repeat, Step
 from coupler.graph.rewrite import rewrite
 from coupler.graph.table import Table
 from coupler.graph.walk import topological
@@ -114,22 +114,12 @@ class Renderer:
             if isinstance(step, Loop):
                 lines += self._loop(step)
                 continue
-            if isinstance(step, Listing):  # flags are asked row by row: lists have no part in results
-                lines += self._forget_unowned(step) if step.owners else []
-                continue
+            if not isinstance(step, Repeat):
+                continue  # flags are asked row by row: lists have no part in results
             i = self._names.new("i")
             body = [f"if ({self._call(step.until)}) {{", "    break;", "}", *self._steps(step.body)]
             lines += [f"for (int64_t {i} = 0; {i} < {step.at_most}; {i}++) {{", *(f"    {line}" for line in body), "}"]
         return lines
-
-    def _forget_unowned(self, step: Listing) -> list[str]:
-        """Flags become zero whose owners are."""
-        assert step.owners is not None
-        flags, owners, row = self._places[step.flags], self._places[step.owners.flags], self._row
-        self._used.update((step.flags, step.owners.flags))
-        table = self._table(f"owners_of_{step.flags.name}", step.owners.of_flags[:, None])
-        test = f"if ({owners}[{table}[{row}][0]] == 0) {flags}[{row}] = 0;"
-        return [f"for (int {row} = 0; {row} < {step.flags.size}; {row}++) {{", f"    {test}", "}"]
 
     def _loop(self, loop: Loop) -> list[str]:
         # What has no rows would need empty tables, and what stores nothing does nothing.

@@ -134,8 +134,7 @@ class Steps(Calls):
         self._lists[step.flags] = step.listed
         x, listed, offset = self.name("listed"), self._start(step.listed), self._table(self.places[step.flags][1])
         self.emit(f"store i32 0, ptr {listed}")
-        each = self._each_owned_flag(step, offset) if step.owners else self._each_flag(step.flags)
-        with each as i, self._where(step.flags, self._sum(i, offset), None):
+        with self._each_flag(step.flags) as i, self._where(step.flags, self._sum(i, offset), None):
             self.emit(f"{x}before = load i32, ptr {listed}")
             self.emit(f"{x}count = add i32 {x}before, 1")
             self.emit(f"store i32 {x}count, ptr {listed}")
@@ -170,57 +169,28 @@ class Steps(Calls):
             self.emit(f"br label %{after}")
             self.block(after)
 
-    @contextmanager
-    def _each_owned_flag(self, step: Listing, offset: str) -> Iterator[str]:
-        """A loop over the flags of listed owners; in lanes whose owner does not hold, they become zero."""
-        assert step.owners is not None
-        x, r, owners = self.name("owned"), self.r, step.owners.flags
-        with self._each_listed(owners, np.stack([step.owners.first[:-1], step.owners.first[1:]], axis=1)) as found:
-            owner, first, last = found
-            if r.lanes > 1:
-                at = self._sum(owner, self._table(self.places[owners][1]))
-                self.emit(f"{x}p = getelementptr {r.vector}, ptr {self.places[owners][0]}, i64 {at}")
-                self.emit(f"{x}v = load {r.vector}, ptr {x}p, align {r.align}")
-                self.emit(f"{x}m = fcmp une {r.vector} {x}v, zeroinitializer")
-            with self.count(first, last) as i:
-                if r.lanes > 1:
-                    at = self._sum(i, offset)
-                    self.emit(f"{x}q = getelementptr {r.vector}, ptr {self.places[step.flags][0]}, i64 {at}")
-                    self.emit(f"{x}f = load {r.vector}, ptr {x}q, align {r.align}")
-                    self.emit(f"{x}s = select {r.mask} {x}m, {r.vector} {x}f, {r.vector} zeroinitializer")
-                    self.emit(f"store {r.vector} {x}s, ptr {x}q, align {r.align}")
-                yield i
-
-    @contextmanager
-    def _each_listed(
-        self, flags: Buffer, ranges: np.ndarray, backwards: bool = False
-    ) -> Iterator[tuple[str, str, str]]:
-        """A loop over listed flags: hands out which one it is, and the two ends of its range."""
-        listed, table, x = self._start(self._lists[flags]), self._table(ranges.astype(np.int64)), self.name("among")
-        self.emit(f"{x}n = load i32, ptr {listed}")
-        self.emit(f"{x}count = zext i32 {x}n to i64")
-        with self.count("0", f"{x}count") as i:
-            self.emit(f"{x}i = sub i64 {x}count, {i}" if backwards else f"{x}i = add i64 {i}, 1")
-            self.emit(f"{x}p = getelementptr i32, ptr {listed}, i64 {x}i")
-            self.emit(f"{x}flag = load i32, ptr {x}p")
-            self.emit(f"{x} = zext i32 {x}flag to i64")
-            self.emit(f"{x}first.p = getelementptr [2 x i64], ptr {table}, i64 {x}")
-            self.emit(f"{x}last.p = getelementptr i64, ptr {x}first.p, i64 1")
-            self.emit(f"{x}first = load i64, ptr {x}first.p")
-            self.emit(f"{x}last = load i64, ptr {x}last.p")
-            yield x, f"{x}first", f"{x}last"
-
     def _among_listed(self, loop: Loop, mask: str | None) -> None:
         """Writes a loop over the listed flags, and for each of them over its turns."""
         assert loop.among is not None
         flags, elements, tables = loop.among.buffer, loop.among.elements, self._tables_of_turns(loop)
         sign = -1 if elements[0] > elements[-1] else 1  # -1 if they come backwards
         ends = [np.searchsorted(sign * elements, sign * np.arange(flags.size), side) for side in ("left", "right")]
-        offset = self._table(self.places[flags][1])
-        with self._each_listed(flags, np.stack(ends, axis=1), backwards=sign < 0) as (flag, first, last):
-            asked, element = (flags, self._sum(flag, offset)) if self.r.lanes > 1 else (None, flag)
-            with self._where(asked, element, mask) as mask_of_group:
-                self._turns(loop, first, last, tables, mask_of_group)
+        listed, turns = self._start(self._lists[flags]), self._table(np.stack(ends, axis=1).astype(np.int64))
+        x, offset = self.name("among"), self._table(self.places[flags][1])
+        self.emit(f"{x}n = load i32, ptr {listed}")
+        self.emit(f"{x}count = zext i32 {x}n to i64")
+        with self.count("0", f"{x}count") as i:
+            self.emit(f"{x}i = add i64 {i}, 1" if sign > 0 else f"{x}i = sub i64 {x}count, {i}")
+            self.emit(f"{x}p = getelementptr i32, ptr {listed}, i64 {x}i")
+            self.emit(f"{x}flag = load i32, ptr {x}p")
+            self.emit(f"{x} = zext i32 {x}flag to i64")
+            self.emit(f"{x}first.p = getelementptr [2 x i64], ptr {turns}, i64 {x}")
+            self.emit(f"{x}last.p = getelementptr i64, ptr {x}first.p, i64 1")
+            self.emit(f"{x}first = load i64, ptr {x}first.p")
+            self.emit(f"{x}last = load i64, ptr {x}last.p")
+            asked, flag = (flags, self._sum(x, offset)) if self.r.lanes > 1 else (None, x)
+            with self._where(asked, flag, mask) as mask_of_group:
+                self._turns(loop, f"{x}first", f"{x}last", tables, mask_of_group)
 
     def _turns(self, loop: Loop, first: str, last: str, tables: Sequence[tuple[str, ...]], mask: str | None) -> None:
         """Writes a loop over the turns from first to last, exclusive."""
