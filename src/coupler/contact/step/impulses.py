@@ -33,7 +33,7 @@ from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Vector, View, constants, fields, may_differ
 
 _MANY_TREES = 8  # of bodies, of which some hardly ever touch the others
-_FEW_TREES = 3  # of bodies: of more, as in a stack, impulses that share their load do not stay so by themselves
+_FEW_TREES = 3  # of bodies; in higher stacks, sweeps of the next steps undo the sharing
 _LAST_SWEEPS = 2000  # where the refinement has not solved a problem of many bodies; they take islands that are small
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
@@ -146,7 +146,7 @@ class Impulses:
             self._rebounds.end(after["pending"])
             return
         self._jams.let_stick()
-        with self._jams.hear_again(after["residual"], self._refinement.limit):
+        with self._jams.try_again(after["residual"], self._refinement.limit):
             self._solve_once()
 
     def _solve_once(self) -> None:

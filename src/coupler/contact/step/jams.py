@@ -1,18 +1,18 @@
-"""Overlaps that no impulses part, as steps of a program: they are kept from growing, and left as they are.
+"""Overlaps that no impulses can part, as steps of a program: they may not grow, and are left as they are.
 
-A gap g asks for w_n ≥ −g/h, whatever else the bodies can do; with an overlap, this may be impossible. Where impulses s
-inside their cones move nothing, A s = 0, all impulses λ leave s·w = s·b, and that is Σ s_n g/h: with an overlap it is
-below zero, and no w keeps the laws. There are two kinds of it.
+A contact with gap g must get w_n ≥ −g/h. With an overlap, g < 0, that may be impossible. If some impulses s inside
+their cones move nothing, A s = 0, then s·w = s·b = Σ s_n g/h whatever the impulses are. With an overlap this is
+negative, and no w satisfies the laws. It happens in two ways.
 
-- A *jammed contact*: bodies that have fewer than three freedoms between them move each other along a plane or a line
-  alone, and the direction across may be inside the cone. Then friction holds the contact however hard it is pressed,
-  like a wedge that sticks. Only motion along the plane parts it, which the contact's own impulse never makes.
-- Several contacts, or limits of joints, that press against each other. Each part of a robot which lies on more points
-  than it needs does so: gaps that differ by the rounding of many steps exclude each other, too.
+- *A contact jams.* Two bodies with fewer than three freedoms between them can move against each other only in a plane
+  or along a line. If the direction across lies inside the friction cone, friction holds the contact however hard it is
+  pressed, like a wedge. Only a motion along the plane parts it, and the contact's own impulse never causes one.
+- *Contacts or joint limits contradict each other.* They do so slightly wherever a body lies on more points than it
+  needs, because gaps differ by the rounding of many steps.
 
-So overlaps of jammed contacts count as touching from the start. And where a problem is not solved, it is heard again,
-from no impulses, with all that overlaps, or nearly touches, counted as touching: then b = J u, which impulses can
-always cancel. Where that fails, too, it is heard for the last time, from the best impulses so far.
+So overlaps of jammed contacts count as touching from the start. A problem that is not solved is tried again, starting
+from zero impulses, with everything that overlaps or nearly touches counted as touching: then b = J u, which impulses
+can always cancel. If that fails as well, it is tried a last time, from the best impulses so far.
 """
 
 from __future__ import annotations
@@ -31,25 +31,32 @@ from coupler.contact.step.interaction import InteractingBlocks
 from coupler.graph import Vector, View, Window, constants, fields
 from coupler.model import Robot
 
-_NEARLY = 1e-9  # m or rad: what is so near counts as touching when a problem is heard again
-_STUCK = 1e-4  # of A_nn: where a contact gives way less than that to a push inside its cone, it jams
-_HEARINGS = 3
-_FREE = 3  # freedoms between two bodies: with as many, a contact moves in all directions but in odd poses
+_NEARLY = 1e-9  # m or rad: smaller gaps count as touching when a problem is tried again
+_STUCK = 1e-4  # times A_nn: a contact that gives way less than that to a push inside its cone jams
+_TRIES = 3
+_FREE = 3  # freedoms between two bodies; with as many, a contact moves in all directions, except in singular poses
 
 
 class Jams:
     """The overlaps of a problem's contacts and limits.
 
     Attributes:
-        closures: of all contacts, the part of b_n that their gaps make, m/s; whoever measures contacts writes it.
+        closures: for each contact, the part of b_n that comes from its gap, m/s; `Measurement` writes it.
     """
 
     def __init__(self, robot: Robot, scene: ContactScene, layout: Layout, blocks: InteractingBlocks) -> None:
-        """Args: a robot, what its step takes into account, the step's layout, and its problem."""
+        """Finds the contacts that can jam.
+
+        Args:
+            robot: the robot.
+            scene: its pairs of shapes, and the length of a step.
+            layout: the layout of the step's vectors.
+            blocks: the contact problem of the step.
+        """
         builder = self._builder = blocks.builder
         self._scene, self._layout, self._blocks = scene, layout, blocks
         self.closures = builder.scratch("closures", blocks.contacts)
-        self._state = {name: builder.scratch(f"hearing_{name}", 1) for name in ("asks", "heard", "relents")}
+        self._state = {name: builder.scratch(f"jams_{name}", 1) for name in ("unsolved", "tries", "relents")}
         links = [[robot.tree.place[shape.body][0] for shape in (pair.one, pair.other)] for pair in scene.pairs]
         few = [_freedoms_between(robot, *own) < _FREE for own in links]
         self._few_freedoms = [
@@ -59,43 +66,43 @@ class Jams:
         ]
 
     def begin(self, jammed: Vector, gaps: Vector) -> None:
-        """Writes that none has been found.
+        """Writes the step that forgets overlaps of the step before.
 
         Args:
-            jammed: 1, gets the depth of the deepest overlap that is left as it is, m or rad.
-            gaps: of all contacts, m.
+            jammed: 1, for the depth of the deepest overlap that is left as it is, m or rad.
+            gaps: the gaps of all contacts, m.
         """
         self._jammed, self._gaps = jammed, gaps
         clear(self._builder, jammed)
 
     def let_stick(self) -> None:
-        """Writes the steps by which overlaps of jammed contacts, which have been described, count as touching."""
+        """Writes the steps that make overlaps of jammed contacts count as touching; active blocks have been listed."""
         for contacts in self._blocks.alike(self._few_freedoms):
             self._builder.loop(_let_stick, own=self._contacts(contacts), **self._blocks.among("active", contacts))
 
     @contextmanager
-    def hear_again(self, residual: Vector, limit: Vector) -> Iterator[None]:
-        """What is written inside solves a problem, and does so again where it could not, without overlaps.
+    def try_again(self, residual: Vector, limit: Vector) -> Iterator[None]:
+        """What is written inside solves the problem. It runs again, without overlaps, in states that it has not solved.
 
         Args:
-            residual: 1, what it leaves, m/s.
-            limit: 1, what it may leave, m/s.
+            residual: 1, the residual that it leaves, m/s.
+            limit: 1, the residual that it may leave, m/s.
         """
-        known = {name: buffer.at(0) for name, buffer in self._state.items()}
-        state = fields(**known, residual=residual.at(0), limit=limit.at(0))
+        scalars = {name: buffer.at(0) for name, buffer in self._state.items()}
+        state = fields(**scalars, residual=residual.at(0), limit=limit.at(0))
         self._builder.loop(_begin, state=state)
         self._blocks.each(_see_nothing, _see_nothing)
-        with self._builder.repeat(until=_nobody_asks, at_most=_HEARINGS, state=state):
+        with self._builder.repeat(until=_is_solved, at_most=_TRIES, state=state):
             yield
             self._builder.loop(_judge, state=state)
-            with self._builder.repeat(until=_is_solved_or_known, at_most=1, rare=True, state=state):
+            with self._builder.repeat(until=_is_solved_or_relented, at_most=1, rare=True, state=state):
                 self._relent()
                 with self._builder.repeat(until=_nothing_relents, at_most=1, rare=True, state=state):
                     self._blocks.each(_forget, _forget)
                     self._blocks.sum_up()
 
     def _relent(self) -> None:
-        """Writes the steps by which all that overlaps, or nearly touches, counts as touching."""
+        """Writes the steps that make everything that overlaps or nearly touches count as touching."""
         blocks, relents = self._blocks, shared(relents=self._state["relents"])
         for contacts in blocks.alike(range(blocks.contacts)):
             own = self._contacts(contacts) | relents(contacts)
@@ -114,16 +121,16 @@ class Jams:
 
 
 def _freedoms_between(robot: Robot, one: int, other: int) -> int:
-    """How many freedoms two links have to move against each other, at most."""
+    """How many freedoms two links have at most to move against each other."""
     clusters, cluster_of = robot.cluster_tree.clusters, robot.cluster_tree.cluster_of
 
     def carriers(link: int) -> set[int]:
-        found = set[int]()
+        clusters_below = set[int]()
         k = cluster_of[link] if link else 0
         while k:
-            found.add(k)
+            clusters_below.add(k)
             k = clusters[k].parent
-        return found
+        return clusters_below
 
     between = carriers(one) ^ carriers(other)
     if one and other and cluster_of[one] == cluster_of[other] and one != other:
@@ -135,20 +142,20 @@ def _freedoms_between(robot: Robot, one: int, other: int) -> int:
 
 
 def _begin(state: View) -> None:
-    state.asks, state.heard, state.relents = np.array(1.0), np.array(0.0), np.array(0.0)
+    state.unsolved, state.tries, state.relents = np.array(1.0), np.array(0.0), np.array(0.0)
 
 
-def _nobody_asks(state: View) -> Any:
-    return state.asks <= 0.0
+def _is_solved(state: View) -> Any:
+    return state.unsolved <= 0.0
 
 
 def _judge(state: View) -> None:
-    state.asks = np.where(state.residual <= state.limit, 0.0, 1.0)
-    state.heard = state.heard + 1.0
+    state.unsolved = np.where(state.residual <= state.limit, 0.0, 1.0)
+    state.tries = state.tries + 1.0
 
 
-def _is_solved_or_known(state: View) -> Any:
-    return (state.asks <= 0.0) | (state.heard > 1.0)
+def _is_solved_or_relented(state: View) -> Any:
+    return (state.unsolved <= 0.0) | (state.tries > 1.0)
 
 
 def _nothing_relents(state: View) -> Any:
@@ -159,11 +166,11 @@ def _nothing_relents(state: View) -> Any:
 
 
 def _see_nothing(own: View) -> None:
-    own.w = own.b  # until it is measured: others read it afterwards
+    own.w = own.b  # so that it is defined before it is measured
 
 
 def _let_stick(own: View) -> None:
-    """A push along s, the first column of A⁻¹, moves the contact along the normal alone, by 1/s_n of it."""
+    """Jams if the push s that moves it along the normal alone, a column of A⁻¹, is large and inside the cone."""
     n, x, y = own.inverse[0]
     sticks = (own.closure < 0.0) & (_STUCK * own.A[0, 0] * n > 1.0) & (x * x + y * y <= (own.friction[0] * n) ** 2)
     _touch(own, sticks)

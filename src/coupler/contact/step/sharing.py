@@ -1,8 +1,9 @@
-"""When contacts that are more than needed are to share their load, as steps of a program.
+"""Whether redundant contacts are to share their load, as steps of a program.
 
-A box on four corners, or between two flat jaws, can be held by many impulses, and sweeps find any of them. With
-friction that matters: a box that slips turns about the corner which happens to carry most. So the refinement looks for
-those impulses that are smallest (refinement/shares.py), once some are found. Here is what decides whether it does.
+Many sets of impulses hold a box on its four corners, or between two flat jaws, and sweeps end at any of them. With
+friction that matters: a box that slips turns about the corner that happens to carry most. So once the problem is
+solved, the refinement goes on to the smallest impulses that solve it (refinement/shares.py). This file decides in which
+states it does.
 """
 
 from __future__ import annotations
@@ -18,20 +19,26 @@ from coupler.graph import Vector, View, fields
 from coupler.grouping import grouped
 from coupler.model import Robot
 
-_CROWD = 4  # contacts of two links: normals of three of them have no choice
-_SMALL = 1e-7  # m/s: sweeps that change less leave impulses about as they were in the step before, and shared
+_CROWD = 4  # contacts between two links; the normal impulses of three are unique
+_SMALL = 1e-7  # m/s: after sweeps that change less, impulses are shared as they were in the step before
 
 
 class Sharing:
-    """The pairs of links that may touch in more points than they need.
+    """The crowds of a scene: contacts between two links that may be redundant.
 
     Attributes:
-        possible: whether there are any.
-        wanted: 1, whether the impulses of a state are to be shared.
+        possible: whether the scene has any.
+        wanted: 1, above zero in states whose contacts are to share their load.
     """
 
     def __init__(self, robot: Robot, scene: ContactScene, blocks: Blocks) -> None:
-        """Args: a robot, what its step takes into account, and the step's problem."""
+        """Finds the crowds.
+
+        Args:
+            robot: the robot.
+            scene: its pairs of shapes.
+            blocks: the contact problem of its step.
+        """
         self._blocks, self._builder = blocks, blocks.builder
         pairs = [pair for pair in scene.pairs for _ in range(pair.count)]
         place = robot.tree.place
@@ -45,10 +52,10 @@ class Sharing:
         self._counts = self._builder.scratch("sharing_counts", max(len(crowds), 1))
 
     def look(self, change: Vector) -> None:
-        """Writes the steps to whether impulses are to be shared.
+        """Writes the steps that decide: contacts share where a crowd presses and sweeps have changed something.
 
         Args:
-            change: 1, the largest change that sweeps have made; see `Relaxation`.
+            change: 1, the largest change by sweeps, m/s; see `Relaxation`.
         """
         builder, blocks = self._builder, self._blocks
         clear(builder, self.wanted)

@@ -1,7 +1,8 @@
-"""How contacts share their load, once a problem is solved: by further iterations of Newton's method (see newton.py).
+"""How contacts share their load once a problem is solved: by further iterations of Newton's method (newton.py).
 
-First each row gives way to its own impulse, a little: that problem has one solution, next to the smallest impulses that
-keep the laws. Then these are polished on the laws as they are. If that leads to no solution, the first one stays.
+First, each row gives way a little to its own impulse. That problem has one solution, close to the smallest impulses
+that satisfy the laws. Then these impulses are polished under the laws as they are. If that fails, the first solution
+stays.
 """
 
 from __future__ import annotations
@@ -14,29 +15,30 @@ from coupler.contact.step.answers import SOFT
 from coupler.contact.step.refinement.interior import ENDLESS
 from coupler.graph import View
 
-_GIVE = 1e-6  # of mobilities: how rows give way to their own impulses while load is shared
-_SHARING = 8.0  # iterations of that
-_EAGER = 10.0  # times the limit: contacts that open or slip more slowly are asked to carry a share, at first
-_FIRST = 3.0  # iterations
-_SHARED = 4.0  # times _GIVE, and what impulses by themselves move: impulses that are shared leave no more
-_MOST = 8.0  # iterations that polish
+_GIVE = 1e-6  # times its mobility: how far a row gives way to its own impulse while load is shared
+_SHARING = 8.0  # iterations with such rows at most
+_EAGER = 10.0  # times the limit: at first, contacts that open or slip more slowly take a share, too
+_FIRST = 3.0  # iterations in which they do
+_SHARED = 4.0  # times _GIVE times the velocities that impulses cause: the residual at which load counts as shared
+_MOST = 8.0  # iterations that polish at most
 
 STATE = (
-    *("shares", "polishes", "shared"),  # 1 while load is shared, and then polished; how many iterations it was shared
-    "fast",  # how fast λ of a row by itself moves it, m/s
-    *("soft", "give", "eager"),  # of mobilities, in Newton's method; m/s, see `sharp_answer`
+    *("shares", "polishes", "shared"),  # 1 while load is shared, 1 while it is polished; iterations of sharing so far
+    "fast",  # the largest velocity that a row's own impulse causes, m/s
+    *("soft", "give"),  # for Newton's method, times mobilities
+    "eager",  # m/s; see `sharp_answer`
 )
 _OTHERS = ("by_interior", "by_path", "by_gauge", "starts_interior", "starts_path")
 
 
 def begin(state: View) -> None:
-    """Shares at once what sweeps have solved."""
+    """Starts to share at once in states that sweeps have solved."""
     state.polishes = state.shared = np.array(0.0)
     _share(state, (state.sharing > 0.0) & (state.residual <= state.limit))
 
 
 def decide(state: View) -> None:
-    """What comes next, after the driver's own decision: the solution is kept until there is another."""
+    """Decides what follows, after `rules.decide`; the solution is kept until there is another."""
     shares, polishes = state.shares > 0.0, state.polishes > 0.0
     later = shares | polishes
     error = np.where(state.error == state.error, state.error, ENDLESS)
