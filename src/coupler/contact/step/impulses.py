@@ -171,9 +171,11 @@ class Impulses:
     def _let_join(self) -> None:
         """Writes the steps that make contacts and joints wait which velocities with impulses make break their laws."""
         residual = self._after["residual"]
-        self._measurement.look_again(residual, self._passing.contacts if self._passing else ())
         if self._passing:
+            self._measurement.look_again(residual, self._passing.contacts, self._passing.begin_measured_anew)
             self._passing.look(residual)
+        else:
+            self._measurement.look_again(residual, ())
         self._joints.look(residual, self._context.scene.tolerance)
         if self._sliding:
             self._sliding.look()

@@ -109,6 +109,12 @@ class Measurement:
             return {}
         return {"among": self._broad_phase.near.at(self._context.candidates.pair_of[contacts])}
 
+    def among_measured_anew(self, contacts: Indices) -> dict[str, Any]:
+        """The same for a loop over contacts of pairs that are measured once impulses are known."""
+        if contacts[0] not in self._context.candidates.cullable:
+            return {}
+        return {"among": self._broad_phase.fresh.at(self._context.candidates.pair_of[contacts])}
+
     def _take_over(self, impulses: Vector) -> None:
         """Writes loops that copy impulses of the step before, of pairs that are not culled."""
         candidates, report = self._context.candidates, self._report
@@ -179,16 +185,19 @@ class Measurement:
 
     # Once impulses are known
 
-    def look_again(self, residual: Vector, elsewhere: Collection[int]) -> None:
+    def look_again(
+        self, residual: Vector, elsewhere: Collection[int], begin_anew: Callable[[], None] = lambda: None
+    ) -> None:
         """Writes the steps that make idle contacts wait which velocities after the step would close too far.
 
         Args:
             residual: 1, how far impulses are from the laws, m/s, which this adds to.
             elsewhere: contacts to pass over, because `Passing` decides about them.
+            begin_anew: writes what else follows the measurement of pairs that impulses bring together.
         """
         context, blocks = self._context, self._context.blocks
         if context.candidates.cullable_groups:
-            self._broad_phase.look_again(self._measure_fresh)
+            self._broad_phase.look_again(lambda: self._measure_fresh(begin_anew))
         schedule, passed_over = Schedule(context.builder), {*elsewhere}
         common = shared(residual=residual, joining=blocks.joining)
 
@@ -203,13 +212,14 @@ class Measurement:
                 schedule.add((len(start.links), start.width), contact, loop)
         schedule.run()
 
-    def _measure_fresh(self) -> None:
+    def _measure_fresh(self, begin_anew: Callable[[], None]) -> None:
         """Writes the steps that measure fresh pairs and let their contacts in; the rows are the same as at first."""
         context = self._context
         context.builder.replay(self._steps_for_fresh_pairs)
         contacts, pairs = zip(*context.candidates.cullable.items(), strict=True)
         contact = fields(idle=context.blocks.flags["idle"].at(contacts))
         context.builder.loop(_let_in, contact=contact, among=self._broad_phase.fresh.at(pairs))
+        begin_anew()
 
 
 # Kernels of contacts

@@ -61,8 +61,12 @@ def moving_law(moving: Mapping[str, bool], rows: int, names: Sequence[str]) -> C
 
 
 def begin(own: View) -> None:
-    own.touches = np.where(own.gap <= slop(own.step), 1.0, 0.0)
+    begin_measured_anew(own)
     own.waiting = np.where(own.impulse[0] > 0.0, 1.0, 0.0)
+
+
+def begin_measured_anew(own: View) -> None:
+    own.touches = np.where(own.gap <= slop(own.step), 1.0, 0.0)
 
 
 def doubt(own: View, ends: list[View]) -> None:

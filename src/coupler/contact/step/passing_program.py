@@ -8,6 +8,7 @@ already goes first: a box that slides on another one is held by that, before it 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -57,16 +58,26 @@ class Passing:
         Args:
             gaps: of all contacts, m; the contact problem has begun.
         """
+        self._gaps = gaps
         for contacts in self._pairs.contact_groups:
-            touches = self._touches.at(self._pairs.contact_numbers(contacts))
-            window = self._context.blocks.of(contacts) | fields(touches=touches, gap=gaps.at(contacts))
-            window |= fields(step=constants(np.full(len(contacts), self._context.scene.step)))
-            self._builder.loop(kernels.begin, own=window, **self._measurement.among_measured(contacts))
+            self._begin(contacts, kernels.begin, self._measurement.among_measured(contacts))
         for pairs in self._pairs.groups:
             if pairs[0] in self._pairs.on_fields:
                 window = fields(fast=self._fast.at(self._pairs.pair_numbers(pairs)), **self._pairs.near_next(pairs))
                 window |= self._pairs.shapes(pairs) | shared(joining=self._context.blocks.joining)(pairs)
                 self._builder.loop(self._asking_how_fast(pairs[0]), view=window)
+
+    def begin_measured_anew(self) -> None:
+        """Writes the steps that see which contacts touch at the start, of pairs measured once impulses are known."""
+        for contacts in self._pairs.contact_groups:
+            if among := self._measurement.among_measured_anew(contacts):
+                self._begin(contacts, kernels.begin_measured_anew, among)
+
+    def _begin(self, contacts: np.ndarray, kernel: Callable[[View], None], among: dict[str, Any]) -> None:
+        touches = self._touches.at(self._pairs.contact_numbers(contacts))
+        window = self._context.blocks.of(contacts) | fields(touches=touches, gap=self._gaps.at(contacts))
+        window |= fields(step=constants(np.full(len(contacts), self._context.scene.step)))
+        self._builder.loop(kernel, own=window, **among)
 
     def look(self, residual: Vector) -> None:
         """Writes the steps that make contacts wait which break their laws and whose shapes meet.
