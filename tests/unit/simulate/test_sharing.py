@@ -53,17 +53,19 @@ def test_corners_between_jaws_share_what_they_hold_from_the_first_step() -> None
     np.testing.assert_allclose(forces[:, 2], -MASS * GRAVITY / 8.0, rtol=1e-3)
 
 
-def test_boxes_on_each_other_stand_on_all_corners_alike() -> None:
+@pytest.mark.parametrize("boxes", [2, 5])
+def test_boxes_on_each_other_stand_on_all_corners_alike(boxes: int) -> None:
     b = RobotBuilder("stack")
     b.floor(0.6)
-    for i in range(2):
+    for i in range(boxes):
         b.object(f"box {i}", Box((0.2, 0.2, 0.2)), mass=1.0)
     robot = b.build()
-    simulation = Simulation(robot, q=robot.pack_q({f"box {i}": [0, 0, 0.1 + 0.2 * i, 1, 0, 0, 0] for i in range(2)}))
+    places = {f"box {i}": [0, 0, 0.1 + 0.2 * i, 1, 0, 0, 0] for i in range(boxes)}
+    simulation = Simulation(robot, q=robot.pack_q(places))
     for _ in range(50):
         simulation.step()
     up = np.abs(simulation.contact_forces[:, 2])
-    for above in (1, 2):
+    for above in range(1, boxes + 1):
         alike = up[np.isclose(up, 0.25 * above * GRAVITY, rtol=1e-3)]
         assert len(alike) == 4
 

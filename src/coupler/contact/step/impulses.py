@@ -32,8 +32,7 @@ from coupler.contact.step.stage_contacts import StageContacts
 from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Vector, View, constants, fields, may_differ
 
-_MANY_TREES = 8  # of bodies, of which some hardly ever touch the others
-_FEW_TREES = 3  # of bodies; in higher stacks, sweeps of the next steps undo the sharing
+_MANY_TREES = 8  # of bodies, of which some hardly ever touch the others: islands are solved apart, and share no load
 _LAST_SWEEPS = 2000  # where the refinement has not solved a problem of many bodies; they take islands that are small
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
@@ -55,7 +54,7 @@ class Impulses:
         self._refinement = Refinement(blocks, context.columns, self._relaxation)
         self._joints = JointBlocks(sweep, context.layout, blocks, scene)
         sharing = Sharing(sweep.robot, scene, blocks)
-        self._sharing = sharing if sharing.possible and context.layout.trees <= _FEW_TREES else None
+        self._sharing = sharing if sharing.possible and not islands else None
         self._jams = Jams(sweep.robot, scene, context.layout, blocks)
         in_place = bool(vectors.before["pending"].size)
         self._rebounds = Rebounds(sweep.builder, scene, blocks) if in_place else None
