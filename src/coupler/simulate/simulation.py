@@ -218,8 +218,7 @@ class Simulation(Simulated):
 
         Returns:
             The log: a row for the state before each logged step, with what acts in that step, and a last row for the
-                state at
-            the end, with what acted in the last step.
+            state at the end, with what acted in the last step.
 
         Raises:
             SimulationError: if it cannot continue, with the time, and the log up to there; a file is kept.
