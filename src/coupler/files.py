@@ -47,7 +47,6 @@ def read_file(path: Path, most: int) -> bytes:
     """The content of a file that need not be trusted.
 
     Args:
-        path: the file.
         most: the largest number of bytes that it may have.
 
     Raises:

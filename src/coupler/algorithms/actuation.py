@@ -110,7 +110,6 @@ def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], i
     """Writes the steps that compute the entries of A that are not zero.
 
     Args:
-        sweep: the program.
         A: a vector of zeros, to which entries are added.
         place: gives the place in A of the entry for an actuator and an independent velocity.
     """

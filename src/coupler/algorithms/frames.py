@@ -63,7 +63,15 @@ F_co = TypeVar("F_co", bound=FrameBody, covariant=True)
 
 
 class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
-    """A sweep over the clusters between a frame and the ground."""
+    """A sweep over the clusters between a frame and the ground.
+
+    Args:
+        name: the name of the program.
+        link: the link that carries the frame.
+        place: the transform from the link to the frame.
+        along_world: whether motions are given along the world's axes instead of the frame's.
+        body, cluster: the records of bodies and clusters.
+    """
 
     def __init__(
         self,
@@ -75,15 +83,6 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
         body: type[F_co] = FrameBody,
         cluster: type[ClusterRecord] = FrameCluster,
     ) -> None:
-        """Begins a program.
-
-        Args:
-            name: the name of the program.
-            link: the link that carries the frame.
-            place: the transform from the link to the frame.
-            along_world: whether motions are given along the world's axes instead of the frame's.
-            body, cluster: the records of bodies and clusters.
-        """
         way, k = [], robot.cluster_tree.cluster_of[link]
         while k:
             way.append(k)

@@ -123,7 +123,6 @@ def shared_multipliers(
     """λ of all rows, with z chosen by a rule; see the module's text.
 
     Args:
-        cluster: the cluster.
         loops: all rows of its bonds.
         sharing: the rule.
         force: the force across each tree joint if loops were open.

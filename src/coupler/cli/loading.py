@@ -58,7 +58,6 @@ def load_with_log(given: Namespace, needed: bool = True) -> tuple[Any, Any]:
     """The robot of a log, and the log, from the arguments of `parser.add_file` and `parser.add_robot_of_log`.
 
     Args:
-        given: the arguments.
         needed: whether a log whose robot is not known is an error; otherwise the robot is None then.
 
     Raises:

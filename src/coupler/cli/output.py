@@ -39,7 +39,6 @@ def fitted(text: str, indent: str = "", first: str | None = None) -> str:
     """A paragraph broken into lines of at most WIDTH columns, where its words allow it.
 
     Args:
-        text: the paragraph.
         indent: the beginning of each line.
         first: the beginning of the first line, if it differs.
     """

@@ -39,11 +39,9 @@ def velocities_ahead(
     """Velocities of all rows after a step without contact, where contacts then are; for joints, J v + h (J a + J̇ v).
 
     Args:
-        robot: the robot.
         q, v: its state.
         free: (nv,), velocities after the step, as `unimpeded` gives them.
         step: h, s.
-        touches: the candidate contacts.
         joints: the rows of joints, with biases.
     """
     v = np.asarray(v, dtype=float)
@@ -70,7 +68,6 @@ def slid_on(
 
     Args:
         problem, solution: the problem and its solution with friction that opposes velocities after the step.
-        touches: the candidate contacts.
         approach: (rows,), velocities before the step.
         active: the blocks that take part.
         solve: solves a part of the problem.
@@ -102,7 +99,6 @@ class StageLoads:
         """Keeps the contacts at the start of a step.
 
         Args:
-            robot: the robot.
             q, v: its state at the start.
             step: h, s.
             touches: the candidate contacts at the start.

@@ -199,7 +199,6 @@ def contact_problem(
         w: (rows,), velocities after the step without contact; gaps are added here.
         step: h, s.
         candidates: the contacts.
-        joints: the rows of joints.
     """
     b = with_closures(w, candidates, np.array([touch.contact.gap for touch in candidates]) / step, joints.closures)
     return ContactProblem((A + A.T) / 2, b, [*(touch.cone for touch in candidates), *joints.blocks])

@@ -53,7 +53,14 @@ class ContactRows:
 
 
 class BlockRecords:
-    """Fields of the blocks of a problem, contacts first; blocks of one kind have the same fields, in one buffer."""
+    """Fields of the blocks of a problem, contacts first; blocks of one kind have the same fields, in one buffer.
+
+    Args:
+        name: the prefix of the buffers' names.
+        joints: the number of blocks behind the contacts.
+        contact: gives the fields of a contact from its numbers of rows and discs.
+        joint: the fields of a joint.
+    """
 
     def __init__(
         self,
@@ -64,16 +71,6 @@ class BlockRecords:
         contact: Callable[[int, int], Layout],
         joint: Layout,
     ) -> None:
-        """Makes the buffers.
-
-        Args:
-            builder: writes the program.
-            name: the prefix of the buffers' names.
-            rows: the rows of contacts.
-            joints: the number of blocks behind the contacts.
-            contact: gives the fields of a contact from its numbers of rows and discs.
-            joint: the fields of a joint.
-        """
         self._places, self._kinds = np.empty(len(rows) + joints, int), dict[int, Records]()
         for contacts in rows.by_width():
             width = int(rows.widths[contacts[0]])

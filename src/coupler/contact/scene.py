@@ -188,7 +188,6 @@ class Layout:
         """(..., state): a state to start from, without impulses.
 
         Args:
-            robot: the robot.
             q: (..., nq), closed configurations.
             v: (..., nv), velocities there.
 

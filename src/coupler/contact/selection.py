@@ -70,7 +70,6 @@ def select(robot: Robot, pairs: Sequence[Pair], named: Collection[str] = (), lim
     """The pairs that are worth checking.
 
     Args:
-        robot: the robot.
         pairs: the pairs that may touch.
         named: names of pairs to keep in any case, like those that the robot lists.
         limits: whether joints stop at their limits; if not, all pairs that do not overlap are kept.

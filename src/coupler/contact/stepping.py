@@ -143,7 +143,6 @@ def contact_impulses(
     """The impulses of one step, for any integrator.
 
     Args:
-        robot: the robot to move.
         q, v: its state.
         tau: (nv,), forces at independent joints, held over the step.
         step: h, s.

@@ -13,7 +13,6 @@ def operations(outputs: Iterable[Node], nodes: Iterable[Node] | None = None) -> 
     """How often each operation occurs. Its total() is the work on one processor. Signs and constants are free.
 
     Args:
-        outputs: the graph.
         nodes: what `topological` gives for them, where that is known.
     """
     count: Counter[str] = Counter()

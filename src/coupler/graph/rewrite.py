@@ -24,7 +24,6 @@ def rewrite(outputs: Sequence[Node], passes: Iterable[str], nodes: Sequence[Node
     """The outputs after the named passes.
 
     Args:
-        outputs: the graph.
         passes: names in PASSES, in order.
         nodes: what `topological` gives for the outputs, where that is known.
     """
@@ -40,7 +39,6 @@ def explain(outputs: Sequence[Node], passes: Iterable[str] = (), *, text: bool =
     """A line for the graph as traced and one for the graph after each pass: operations and depth.
 
     Args:
-        outputs: the graph.
         passes: names in PASSES, in order; all of them if empty.
         text: whether each line is followed by the graph's listing.
     """

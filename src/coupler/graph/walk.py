@@ -76,7 +76,6 @@ def listing(
     """The outputs as text: one line for each operation, in the order in which a back end computes them.
 
     Args:
-        outputs: the graph.
         names: names of the outputs, which are then listed at the end.
         leaves: names of symbols, in place of their labels.
         nodes: the result of `topological` for the outputs, if it is known.

@@ -13,7 +13,6 @@ def content_of(path: Path, most: int) -> bytes:
     """The bytes of a file.
 
     Args:
-        path: the file.
         most: how many bytes it may have.
 
     Raises:

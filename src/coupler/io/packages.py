@@ -29,7 +29,6 @@ class Packages:
         """The folders of a file, and of the one that includes it.
 
         Args:
-            file: the file.
             named: folders by name, as the user gives them.
             within: the folder of the main file, without links, where the file is included by another.
         """

@@ -38,7 +38,6 @@ def add_body(b: RobotBuilder, name: str, mass: float, centre: Any, inertia: Any,
 
     Args:
         b: the builder of the robot.
-        name: the body's name.
         mass: kg.
         centre: 3, the centre of mass in the body's frame, m.
         inertia: 3 × 3, about the centre of mass, kg m².
@@ -90,7 +89,6 @@ def shape_pairs(link: Element, same: str) -> Iterator[tuple[Element | None, Elem
     """The <visual>s and <collision>s of a link, each alone, or both where a collision has the shape of a visual.
 
     Args:
-        link: the element.
         same: the attribute by which a collision says that it has the shape of the visual before it.
     """
     visual: Element | None = None

@@ -26,7 +26,6 @@ def save(robot: Robot, path: str | Path) -> Path:
     which are left out.
 
     Args:
-        robot: the robot to save.
         path: the file to write; its suffix selects the format: ".urdf" (URDF+), ".xml" (MJCF) or ".sdf"
             (SDFormat 1.11).
 

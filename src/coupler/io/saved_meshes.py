@@ -25,6 +25,10 @@ _LARGEST = 512 << 20  # bytes of a mesh
 class SavedMeshes:
     """The meshes of a robot that goes to a file.
 
+    Args:
+        file: the file that it goes to.
+        binary: whether the file's readers take no STL that is written as text.
+
     Attributes:
         robot: the same robot, with meshes where they will be, and without those that cannot be copied.
         copies: what is to be copied, from where to where.
@@ -32,13 +36,6 @@ class SavedMeshes:
     """
 
     def __init__(self, robot: Robot, file: Path, *, binary: bool = False) -> None:
-        """The meshes of a robot.
-
-        Args:
-            robot: the robot to save.
-            file: the file that it goes to.
-            binary: whether the file's readers take no STL that is written as text.
-        """
         self._file, self._names, self._binary = file, TakenNames(), binary
         self.copies: dict[Path, Path] = {}
         lost: list[str] = []

@@ -38,7 +38,6 @@ def parse_yaml(path: Path, most: int = YAML_BYTES, values: int = YAML_NODES) -> 
     """The content of a file: dictionaries, lists, strings and numbers.
 
     Args:
-        path: the file.
         most, values: how many bytes and values it may have.
 
     Raises:

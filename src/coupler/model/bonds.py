@@ -82,7 +82,6 @@ class Bonds(Parts):
         """Adds a joint between two bodies of the tree, which closes a loop.
 
         Args:
-            name: the loop's name.
             kind: what holds the two bodies together: `Spherical()` for a point on a point, `Fixed()` for a weld, any
                 other joint, a `Rod` that keeps a distance, or `Held` along some axes.
             first, second: names of the two bodies; one may be "ground".

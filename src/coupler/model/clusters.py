@@ -69,7 +69,6 @@ def find_clusters(parent: Sequence[int], constraints: Iterable[Iterable[int]]) -
     Args:
         parent: parent[i] is the body on which body i hangs; parent[0] is ignored.
         constraints: for each constraint the tree joints that it couples.
-
     With loop joints alone the answer is unique: two ways that share a joint make one cluster, and every cluster hangs
     on one body. A gear between joints on different branches may leave a cluster that hangs on several others. Bodies
     between two bodies of a cluster then belong to it as well. Beyond that there is a choice: two of the other clusters

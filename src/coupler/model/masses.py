@@ -25,7 +25,6 @@ def check_masses(clusters: ClusterTree, states: States, idle: Sequence[int]) -> 
     """Raises a ModelError for a robot whose articulated inertia is singular at neutral and at a random configuration.
 
     Args:
-        clusters: its clusters.
         states: its configurations.
         idle: links that can move alone.
 

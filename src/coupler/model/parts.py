@@ -64,7 +64,6 @@ class Parts:
         """Adds a rigid body.
 
         Args:
-            name: the body's name.
             mass: kg.
             centre: 3, the centre of mass in the body's frame, m.
             inertia: about the centre of mass, along the axes of the body's frame, kg m²: 3 × 3, or the three moments.

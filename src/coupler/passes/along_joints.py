@@ -21,7 +21,6 @@ def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start
     """Σ Sᵀ f: forces at a cluster's independent joints, from forces on its bodies.
 
     Args:
-        cluster: the cluster.
         forces: vectors of 6, or matrices of 6 rows, by body; the force on all other bodies is zero.
         start: a term to begin the sum with.
     """

@@ -33,6 +33,19 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
     Bodies that carry others, pairs of bodies that share an articulated inertia, and clusters have memory for what their
     records declare. A cluster also sees its part of every vector over independent velocities there.
 
+    Args:
+        name: the name of the program.
+        body: the record of what bodies remember.
+        cluster: the record of what clusters remember.
+        loaded: whether forces act on bodies from outside. All bodies then have memory.
+        leaf_bodies: whether bodies that carry nothing have memory, too.
+        leaf_clusters: whether clusters that carry nothing store what follows from their positions, too.
+        tangent: whether loops without a solution are seen along an orthonormal basis of their own; see `Visit`.
+        looped: whether large ones among these are seen by loops over their joints, which the program has to write:
+            see `TreeLoops`.
+        oriented: the links whose angles matter even if they are symmetric rotors; all links by default. Links that
+            springs between points pull at are added if the program is loaded.
+
     Attributes:
         loaded: whether forces act on bodies from outside.
         shapes: all shapes of clusters, each with the numbers of its clusters.
@@ -56,21 +69,6 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         looped: bool = False,
         oriented: Iterable[int] | None = None,
     ) -> None:
-        """Begins a program.
-
-        Args:
-            name: the name of the program.
-            body: the record of what bodies remember.
-            cluster: the record of what clusters remember.
-            loaded: whether forces act on bodies from outside. All bodies then have memory.
-            leaf_bodies: whether bodies that carry nothing have memory, too.
-            leaf_clusters: whether clusters that carry nothing store what follows from their positions, too.
-            tangent: whether loops without a solution are seen along an orthonormal basis of their own; see `Visit`.
-            looped: whether large ones among these are seen by loops over their joints, which the program has to write:
-                see `TreeLoops`.
-            oriented: the links whose angles matter even if they are symmetric rotors; all links by default. Links that
-                springs between points pull at are added if the program is loaded.
-        """
         super().__init__(robot, name)
         self.loaded, self.tangent = loaded, tangent
         if oriented is not None and loaded:
@@ -160,7 +158,6 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         """Adds a row to a schedule: a function of one cluster.
 
         Args:
-            schedule: the loop.
             function: takes the cluster and the arguments.
             cluster: the number of the cluster.
             arguments: further arguments of the function, the same for all rows of a key.

@@ -36,7 +36,6 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
     """Runs a function for each term of each actuator.
 
     Args:
-        sweep: the program.
         function: takes the cluster, the number of a body in it and an entry of that body's joint. It reads and writes a
             `TermRecord`.
         slots: vectors over all actuators; a term sees its actuator's entry of each.
@@ -83,7 +82,6 @@ def share_limits(sweep: Sweep[Any, Any], shared: Sequence[SharedLimit], forces: 
     """Writes the steps that scale down the forces of actuators, by a common factor, where they exceed a joint's limit.
 
     Args:
-        sweep: the program.
         shared: limits, and the actuators that share them.
         forces: the forces of all actuators, within their own limits.
     """

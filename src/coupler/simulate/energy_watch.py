@@ -81,18 +81,15 @@ class Ledger:
 class EnergyWatch:
     """Compares the energy of a running simulation with the work done on it.
 
+    Args:
+        gains: one of `GAINS`.
+        stacklevel: the stack level of the function to which warnings refer.
+
     Attributes:
         on: whether it still checks.
     """
 
     def __init__(self, engine: Engine, gains: str, stacklevel: int = 4) -> None:
-        """Starts a ledger.
-
-        Args:
-            engine: takes the steps.
-            gains: one of `GAINS`.
-            stacklevel: the stack level of the function to which warnings refer.
-        """
         self._engine, self._gains, self._stacklevel = engine, gains, stacklevel
         self._ledger, self.on, self._fastest = Ledger(engine), gains != "ignore", 0.0
 

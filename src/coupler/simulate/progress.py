@@ -15,16 +15,15 @@ _TINY = 1e-9  # in place of a zero divisor
 
 
 class Progress:
-    """Shows the progress of a long run on stderr; a context manager that leaves the last line on the screen."""
+    """Shows the progress of a long run on stderr; a context manager that leaves the last line on the screen.
+
+    Args:
+        steps: the number of steps of the run.
+        step: their length, s.
+        shown: whether to show the progress; None shows it on a terminal.
+    """
 
     def __init__(self, steps: int, step: float, shown: bool | None) -> None:
-        """Starts the clock.
-
-        Args:
-            steps: the number of steps of the run.
-            step: their length, s.
-            shown: whether to show the progress; None shows it on a terminal.
-        """
         self._steps, self._step = steps, step
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._begin = self._last = monotonic()

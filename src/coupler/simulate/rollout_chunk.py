@@ -33,7 +33,6 @@ class Chunk:
         """Starts from some states.
 
         Args:
-            engine: takes the steps.
             room: two arrays for the results of a step and the one before, for at least these states; see `Engine.room`.
             states: (n, layout.state), the states to start from.
             stops: (n,), filled with the times at which states stop, s.

@@ -24,7 +24,6 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
     origin, and the legs are below it.
 
     Args:
-        robot: the robot.
         pairs: the pairs that may touch; planes and height fields on the ground count.
     """
     q, tree = robot.neutral(), robot.tree

@@ -71,7 +71,6 @@ def warn_of_overlaps(
     """Warns of overlaps, once for all.
 
     Args:
-        robot: the robot that starts.
         scene: what a step takes into account.
         gaps: (contacts,), the least that each starts with, m.
         names: of the contacts.

@@ -24,7 +24,6 @@ def check_stiffness(robot: Robot, q: np.ndarray, step: float, integrator: str, *
     makes all springs oscillate a little more, by (hω)⁴/8 a step. Of inertia only H counts, and gravity does not.
 
     Args:
-        robot: the robot.
         q: (nq,), a closed configuration.
         step: h, s.
         integrator: one of `SCHEMES`.

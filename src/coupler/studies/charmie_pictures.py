@@ -70,18 +70,15 @@ def bones(robot: Robot, *, auxiliary: bool = True) -> list[Bone]:
 class Stage:
     """A robot on axes in 3-D, which shows one configuration after the other.
 
+    Args:
+        auxiliary: as for `bones`.
+        size: of the picture, inches.
+
     Attributes:
         figure, axes: those of matplotlib.
     """
 
     def __init__(self, robot: Robot, *, auxiliary: bool = True, size: float = 5.0) -> None:
-        """Sets up the axes.
-
-        Args:
-            robot: the robot.
-            auxiliary: as for `bones`.
-            size: of the picture, inches.
-        """
         canvas, art3d = map(matplotlib_module, ("matplotlib.backends.backend_agg", "mpl_toolkits.mplot3d.art3d"))
         self._robot, self._bones = robot, bones(robot, auxiliary=auxiliary)
         self.figure = new_figure(size, size)

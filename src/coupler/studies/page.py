@@ -30,7 +30,6 @@ def write_page(path: Path, records: Sequence[Record]) -> None:
     """Writes the page.
 
     Args:
-        path: the file.
         records: of all studies, those of a paper one after the other.
     """
     parts = ["<h1>The papers, run again</h1>", _summary(records)]

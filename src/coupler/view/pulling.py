@@ -32,7 +32,6 @@ class Pull:
 
         Args:
             q: (nq,), where it is.
-            body: the name of the body.
             grabbed: 3, the point in the world at which it is grabbed, m.
             size: of the robot, m.
             step: of its simulation, s.

@@ -44,8 +44,6 @@ def render(
     """Draws a run: one instant as ".png", or all of it as ".gif" or ".mp4".
 
     Args:
-        robot: the robot that moved.
-        log: the log of the run.
         path: the file to write.
         time: the instant of a PNG, s; the last one, if not given.
         size: width and height, px; 960 × 640 for a picture and 480 × 320 for a film, if not given.

@@ -25,7 +25,6 @@ def projected_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]
     """The program q → J G (GᵀHG)⁻¹ Gᵀ Jᵀ of some frames, with H and the Jacobians of the spanning tree.
 
     Args:
-        robot: the robot to build the program for.
         frames: for each frame the number of its link, and the transform from the link's frame to the frame.
     """
     sweep = spanning_sweep(robot, "projected_osim")

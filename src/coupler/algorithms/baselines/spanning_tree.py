@@ -54,6 +54,10 @@ def spanning_sweep(robot: Robot, name: str) -> Sweep[JointMemory, ClusterMemory]
 class Spanning:
     """The spanning tree of a robot, with vectors over all its joints.
 
+    Args:
+        matrices: the matrices of loops that clusters write: some of G, K and k.
+        as_results: whether these are results of the program.
+
     Attributes:
         tree: the robot with its loops open.
         vectors: over all joints: positions p, velocities w, accelerations wd and forces f.
@@ -61,13 +65,6 @@ class Spanning:
     """
 
     def __init__(self, sweep: Sweep[Any, Any], *, matrices: str = "", as_results: bool = False) -> None:
-        """Makes the vectors.
-
-        Args:
-            sweep: the program.
-            matrices: the matrices of loops that clusters write: some of G, K and k.
-            as_results: whether these are results of the program.
-        """
         self.sweep, robot = sweep, sweep.robot
         self.tree = robot.spanning_tree()
         counts = {"p": self.tree.nq, "w": self.tree.nv, "wd": self.tree.nv, "f": self.tree.nv}
@@ -113,7 +110,6 @@ def tree_dynamics(robot: Robot, name: str, matrices: str, spread: Callable[[Node
     """Begins a program a(q, v, tau) with the spanning tree's inertia and bias, and the loops' matrices.
 
     Args:
-        robot: the robot to build the program for.
         name: the name of the program.
         matrices: the loops' matrices that `spread` writes: "G", or "Kk".
         spread: the pass that writes positions, velocities and accelerations of all joints, and these matrices.

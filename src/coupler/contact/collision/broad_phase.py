@@ -34,6 +34,13 @@ _CARE = 2.0  # times the velocities of a step: what integrators make of the forc
 class BroadPhase:
     """Flags of pairs in a program, 1 or 0.
 
+    Args:
+        groups: the pairs that may be left out.
+        pairs: how many there are in all.
+        step: its length, s.
+        bodies: gives poses E and r of links, and their velocities: `u` after a step without impulses, `start`
+            before it, and `du`, the change by impulses.
+
     Attributes:
         fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
@@ -49,16 +56,6 @@ class BroadPhase:
         step: float,
         bodies: Callable[[list[int]], Window],
     ) -> None:
-        """Begins.
-
-        Args:
-            builder: writes the program.
-            groups: the pairs that may be left out.
-            pairs: how many there are in all.
-            step: its length, s.
-            bodies: gives poses E and r of links, and their velocities: `u` after a step without impulses, `start`
-                before it, and `du`, the change by impulses.
-        """
         self._builder, self._groups, self._step, self._bodies = builder, groups, step, bodies
         names = ("fresh", "far", "near", "bounds", "close")
         self.fresh, self.far, self.near, self.bounds, self._close = (

@@ -21,7 +21,6 @@ def between_boxes(one: Box, other: Box, X_one: Transform, X_other: Transform) ->
     The distance is negative if the boxes overlap.
 
     Args:
-        one, other: the boxes.
         X_one, X_other: the transforms from the world to their frames.
     """
     A, B, away = X_one.E, X_other.E, X_one.r - X_other.r

@@ -53,7 +53,6 @@ def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
     names it. The robot's remarks say which hulls are simplified, and by how much.
 
     Args:
-        robot: the robot.
         most: the largest number of corners of a hull.
     """
     paired = {name for pair in robot.contact_pairs for name in (pair.first, pair.second)}

@@ -47,6 +47,11 @@ class Blocks:
     their mobility `a`, the velocities `low` and `high` that take them to their limits within the step, and `bound`, the
     largest impulse of their friction.
 
+    Args:
+        friction: the friction coefficients of all contacts.
+        bounds: the largest impulse of each joint's friction, N s or N m s.
+        impulses: where λ is; a new vector if not given.
+
     Attributes:
         contacts, joints: how many of each there are.
         rows: the rows of contacts; those of joints follow.
@@ -70,15 +75,6 @@ class Blocks:
         bounds: Numbers,
         impulses: Vector | None = None,
     ) -> None:
-        """Begins.
-
-        Args:
-            builder: writes the program.
-            rows: the rows of contacts.
-            friction: the friction coefficients of all contacts.
-            bounds: the largest impulse of each joint's friction, N s or N m s.
-            impulses: where λ is; a new vector if not given.
-        """
         self.builder, self.rows = builder, rows
         self._friction, self._bounds = (x if isinstance(x, Buffer) else np.array(x) for x in (friction, bounds))
         self.contacts, self.joints = len(rows), self._bounds.size

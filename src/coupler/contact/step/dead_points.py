@@ -32,8 +32,6 @@ def watch_dead_points(sweep: Sweep[Any, Any], scene: ContactScene, before: Part,
     """Writes the steps that make velocities NaN where the next step would pass a dead point of a solution.
 
     Args:
-        sweep: the program.
-        scene: what the step takes into account.
         before: q before the step.
         after: q after the step.
     """
@@ -81,7 +79,6 @@ def loops_near_dead_points(robot: Robot, before: np.ndarray, after: np.ndarray, 
     """The names of the loops that are about to pass a dead point after a step; empty if none is.
 
     Args:
-        robot: the robot.
         before, after: (..., nq), where the step began, and where it ended.
         limits: whether joints keep within their limits.
     """

@@ -38,6 +38,11 @@ class LoopJoint(Record):
 class Drift:
     """The positions of a robot within a step.
 
+    Args:
+        h: the step's length, s.
+        halves: how trees of bodies move.
+        before, after: q, v and w before the step, and after it.
+
     Attributes:
         closing: closes loops without a solution; None if there are none.
     """
@@ -51,15 +56,6 @@ class Drift:
         before: dict[str, Part],
         after: dict[str, Part],
     ) -> None:
-        """Begins.
-
-        Args:
-            sweep: the program.
-            layout: of its state.
-            h: the step's length, s.
-            halves: how trees of bodies move.
-            before, after: q, v and w before the step, and after it.
-        """
         self._sweep, self._layout, self._h, self._halves = sweep, layout, h, halves
         self._before, self._after = before, after
         self.closing = Closing(sweep, layout) if layout.loop_links else None

@@ -47,7 +47,6 @@ def drive_rows(
 
     Args:
         robot: the robot as it is described.
-        scene: what the step takes into account.
         actuators: all actuators, stand-ins included.
         damping: D of each.
         members: servos that have no row, because a stand-in has it for them.

@@ -24,19 +24,16 @@ _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
 class DriveTable:
     """The actuators of a robot, and behind them one stand-in for each group of servos that share a limit.
 
+    Args:
+        robot: the robot as it is described.
+        groups: servos that share a limit, and act as one.
+
     Attributes:
         actuators: all of them.
         rows: their rows of the contact problem.
     """
 
     def __init__(self, robot: Robot, scene: ContactScene, groups: Sequence[SharedLimit]) -> None:
-        """Begins.
-
-        Args:
-            robot: the robot as it is described.
-            scene: what the step takes into account.
-            groups: servos that share a limit, and act as one.
-        """
         self._robot, self._scene, count = robot, scene, len(robot.actuators)
         self.actuators = [*robot.actuators, *stand_ins(robot, groups)]
         self._damping: list[Any] = [servo_damping(actuator, scene) for actuator in robot.actuators]

@@ -57,20 +57,16 @@ def controls_of(robot: Robot) -> int:
 class Drives:
     """The actuators of a robot in a step.
 
+    Args:
+        robot: the robot as it is described, before servos became springs and dampers of joints.
+        controls: the input of controls; see `controls_of`.
+
     Attributes:
         rows: their rows of the contact problem: servos and speed limits.
         starts: where the columns of these rows start.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Buffer) -> None:
-        """Begins.
-
-        Args:
-            sweep: the program.
-            robot: the robot as it is described, before servos became springs and dampers of joints.
-            scene: what the step takes into account.
-            controls: the input of controls; see `controls_of`.
-        """
         self._sweep, self._robot, self._h, self._controls = sweep, robot, scene.step, controls
         self._explicit, builder = not scene.implicit, sweep.builder
         groups = servo_groups(robot) if scene.implicit else []

@@ -22,21 +22,17 @@ from coupler.graph import Builder, Constants, Slot, Vector, View, constants, fie
 class Halves:
     """Which part of a step each tree of bodies moves before forces are taken, and which afterwards.
 
+    Args:
+        midpoint: whether the step follows the midpoint rule; otherwise it moves all at once.
+        near: for each tree whether it is near a contact at the start.
+        near_next: gets the same for the next step.
+
     Attributes:
         switch: whether trees can move either way; otherwise all move in halves, or all at once.
         near_next: for each tree whether it will be near a contact in the next step; empty where nothing can touch.
     """
 
     def __init__(self, builder: Builder, layout: Layout, midpoint: bool, near: Vector, near_next: Vector) -> None:
-        """Begins.
-
-        Args:
-            builder: writes the program.
-            layout: of its state.
-            midpoint: whether the step follows the midpoint rule; otherwise it moves all at once.
-            near: for each tree whether it is near a contact at the start.
-            near_next: gets the same for the next step.
-        """
         self._builder, self._layout, self._midpoint = builder, layout, midpoint
         self._near, self.near_next = near, near_next
         self.switch = midpoint and bool(layout.stopping_rows)

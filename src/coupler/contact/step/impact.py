@@ -32,6 +32,9 @@ _STATE = ("hit", "approaching", "settling", "first", "rounds", "residual", "scal
 class Impacts:
     """The impacts of a step.
 
+    Args:
+        results: the parts of the step's results; see `Layout`.
+
     Attributes:
         velocities: buffers for the velocities of all contacts: `free` after a step without impulses, and `approach`
             before it.
@@ -41,14 +44,6 @@ class Impacts:
     def __init__(
         self, sweep: Sweep[Any, Any], scene: ContactScene, blocks: InteractingBlocks, results: Mapping[str, Vector]
     ) -> None:
-        """Begins.
-
-        Args:
-            sweep: the program.
-            scene: what the step takes into account.
-            blocks: the contact problem.
-            results: the parts of the step's results; see `Layout`.
-        """
         laws = [(pair.restitution or _INELASTIC) for pair in scene.pairs for _ in range(pair.count)]
         builder = self._builder = sweep.builder
         self._robot, self._scene, self._blocks, self._laws, self._results = sweep.robot, scene, blocks, laws, results

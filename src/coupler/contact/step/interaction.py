@@ -60,6 +60,10 @@ class InteractingBlocks(Blocks):
 
     Kernels have a parameter `own` (see `Blocks`), and either `way`, with z, y and x of one node on the block's way, or
     `ways`, a list of such nodes.
+
+    Args:
+        columns: the ways of all blocks.
+        rows, friction, bounds, impulses: as for `Blocks`.
     """
 
     def __init__(
@@ -71,13 +75,6 @@ class InteractingBlocks(Blocks):
         bounds: Numbers,
         impulses: Vector | None = None,
     ) -> None:
-        """Begins.
-
-        Args:
-            builder: writes the program.
-            columns: the ways of all blocks.
-            rows, friction, bounds, impulses: as for `Blocks`.
-        """
         super().__init__(builder, rows, friction, bounds, impulses)
         self._columns = columns
         ways = [(self.width(block), self._shape(block)) for block in self.all]
@@ -175,7 +172,6 @@ class InteractingBlocks(Blocks):
         """Adds a block to a loop; its kernel sees and changes the nodes on its way if that is short.
 
         Args:
-            schedule: the loop.
             kernel: what to do with the block and its way; see `velocities` and `push`.
             block: its number.
             where: the flag that it must have; see `part`.

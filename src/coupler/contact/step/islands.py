@@ -19,15 +19,13 @@ from coupler.grouping import grouped
 
 
 class Islands:
-    """The islands of a problem's active blocks."""
+    """The islands of a problem's active blocks.
+
+    Args:
+        ways: the nodes through which blocks see each other.
+    """
 
     def __init__(self, blocks: InteractingBlocks, ways: Ways) -> None:
-        """Begins.
-
-        Args:
-            blocks: the contact problem.
-            ways: the nodes through which blocks see each other.
-        """
         self._blocks, self._builder = blocks, blocks.builder
         self._nodes = [list(ways.parts_of_way(block)) for block in blocks.all]
         self._unsolved = self._builder.scratch("unsolved_nodes", len(ways.nodes))  # flags of nodes

@@ -48,7 +48,6 @@ class Jams:
         """Finds the contacts that can jam.
 
         Args:
-            robot: the robot.
             scene: its pairs of shapes, and the length of a step.
             layout: the layout of the step's vectors.
             blocks: the contact problem of the step.

@@ -43,14 +43,6 @@ class JointBlocks:
     """
 
     def __init__(self, sweep: Sweep[Any, Any], layout: Layout, blocks: Blocks, scene: ContactScene) -> None:
-        """Begins.
-
-        Args:
-            sweep: the program.
-            layout: the layout of its state.
-            blocks: the contact problem.
-            scene: what the step takes into account.
-        """
         self._sweep, self._layout, self._blocks = sweep, layout, blocks
         self._scene, recovery = scene, scene.recovery
         self._recovery = recovery_speeds(sweep.robot, layout.joints, recovery) if recovery < np.inf else None
@@ -114,8 +106,6 @@ class JointBlocks:
         """Runs a function over joints: it takes a cluster, the number of a body there, and an entry of its velocity.
 
         Args:
-            function: the function.
-            rows: the joints.
             provide: adds what it sees beside the cluster.
             flag: the flag that joints must have; None for all.
         """

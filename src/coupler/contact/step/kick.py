@@ -42,6 +42,12 @@ class Kick:
 
     Clusters have the latter in their memory as `u`, and as `v_next`, to which impulses are added.
 
+    Args:
+        links: the links whose poses and velocities in the world are asked for, because they may touch.
+        integrator: the method; see `ContactScene`.
+        touching: whether trees of bodies can be near contacts.
+        rounds: 1, gets the number of rounds.
+
     Attributes:
         located: for each shape, by its identity, the bodies that have poses and velocities in the world.
     """
@@ -54,15 +60,6 @@ class Kick:
         touching: bool,
         rounds: Vector,
     ) -> None:
-        """Begins.
-
-        Args:
-            sweep: the program.
-            links: the links whose poses and velocities in the world are asked for, because they may touch.
-            integrator: the method; see `ContactScene`.
-            touching: whether trees of bodies can be near contacts.
-            rounds: 1, gets the number of rounds.
-        """
         self._sweep, self._midpoint, self._ahead = sweep, integrator == "midpoint", integrator in SCHEMES
         self._damped = any(may_differ(link.kind.damping) for link in sweep.robot.tree.links)
         self._touching = touching and self._midpoint

@@ -57,19 +57,17 @@ class ContactKind(NamedTuple):
 class Measurement:
     """The steps that measure candidate contacts.
 
+    Args:
+        context: the program. Links have poses E and r there, and velocities `start` before the step, u after it
+            without impulses, and later `du`, what impulses change.
+        report: where the results go; gaps count at position level [002, eq. 4a].
+        stages: of a step of several stages, gives the velocities of contacts after the step; None for others.
+
     Attributes:
         narrow_phase: finds where contacts are.
     """
 
     def __init__(self, context: StepContext, report: ContactReport, stages: StageContacts | None) -> None:
-        """Begins.
-
-        Args:
-            context: the program. Links have poses E and r there, and velocities `start` before the step, u after it
-                without impulses, and later `du`, what impulses change.
-            report: where the results go; gaps count at position level [002, eq. 4a].
-            stages: of a step of several stages, gives the velocities of contacts after the step; None for others.
-        """
         self._context, self._report, self._stages = context, report, stages
         sweep, scene, candidates = context.sweep, context.scene, context.candidates
         self._broad_phase = BroadPhase(
@@ -229,8 +227,6 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
     """The kernel that measures contacts of a kind.
 
     Args:
-        kind: the kind.
-        scene: what the step takes into account.
         names: what is reported of contacts.
         ahead: whether velocities without impulses are given as `ahead`, of a step of several stages.
     """

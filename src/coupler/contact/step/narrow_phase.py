@@ -33,17 +33,15 @@ Places = Callable[[str, np.ndarray], Slot]  # the place of a quantity, by its na
 
 
 class NarrowPhase:
-    """The steps that find where the contacts of pairs are."""
+    """The steps that find where the contacts of pairs are.
+
+    Args:
+        sweep: the program; it has the poses E and r of links, and their velocities `start` and `u`.
+        broad_phase: flags the pairs to look at, among those that can be culled.
+        step: h, s.
+    """
 
     def __init__(self, sweep: Sweep[Any, Any], candidates: Candidates, broad_phase: BroadPhase, step: float) -> None:
-        """Begins.
-
-        Args:
-            sweep: the program; it has the poses E and r of links, and their velocities `start` and `u`.
-            candidates: the candidate contacts.
-            broad_phase: flags the pairs to look at, among those that can be culled.
-            step: h, s.
-        """
         self._sweep, self._candidates, self._broad_phase, self._step = sweep, candidates, broad_phase, step
 
     def find(self, groups: Sequence[PairGroup], report: ContactReport) -> None:
@@ -51,7 +49,6 @@ class NarrowPhase:
 
         Args:
             groups: the pairs; either all can be culled, then those are looked at that are fresh, or none.
-            report: where the results go.
         """
         searched = sorted(i for alike in groups if alike.searched for i in alike.numbers)
         cullable = bool(groups) and groups[0].may_be_left_out
@@ -108,7 +105,6 @@ def find_closed_forms(
 
     Args:
         sweep: the program; it has the poses E and r of links.
-        candidates: the candidate contacts.
         groups: the pairs; those whose contacts are searched for are passed over.
         names: what to find: some of gaps, points and frames.
         at: where the results go.

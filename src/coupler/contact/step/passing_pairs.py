@@ -92,7 +92,6 @@ class PassingPairs:
         """Where the shapes of pairs that share one trace are at the start of the step, and how they move.
 
         Args:
-            pairs: the pairs.
             formless: whether to leave out the numbers of their forms.
         """
         key = *pairs, formless

@@ -28,6 +28,11 @@ from coupler.graph import Vector, View, Window, constants, fields
 class Passing:
     """The contacts of a program whose shapes may pass each other.
 
+    Args:
+        pairs: the pairs that may pass each other.
+        measurement: the measurement of all contacts.
+        report: what is reported of contacts; of those that act here, as they are where their shapes meet.
+
     Attributes:
         contacts: their numbers.
     """
@@ -35,14 +40,6 @@ class Passing:
     def __init__(
         self, context: StepContext, pairs: PassingPairs, measurement: Measurement, report: ContactReport
     ) -> None:
-        """Begins.
-
-        Args:
-            context: the program.
-            pairs: the pairs that may pass each other.
-            measurement: the measurement of all contacts.
-            report: what is reported of contacts; of those that act here, as they are where their shapes meet.
-        """
         self._context, self._builder, self._pairs, self.contacts = context, context.builder, pairs, pairs.contacts
         self._measurement, self._report = measurement, report
         self._advancement = Advancement(context, pairs, measurement)

@@ -29,17 +29,14 @@ _WHOLE = 2  # sweeps over all blocks, before only blocks of unsolved islands go 
 class Relaxation:
     """The sweeps over the active blocks of a problem.
 
+    Args:
+        islands: finds islands that are not solved; None to run over all active blocks always.
+
     Attributes:
         most: 1, the largest change of a velocity by an impulse of its own block in any sweep but the last, m/s.
     """
 
     def __init__(self, blocks: InteractingBlocks, islands: Islands | None = None) -> None:
-        """Begins.
-
-        Args:
-            blocks: the contact problem.
-            islands: finds islands that are not solved; None to run over all active blocks always.
-        """
         self._blocks, self.islands = blocks, islands
         self._change = blocks.builder.scratch("change", 1)
         self._before = blocks.builder.scratch("change_before", 1)

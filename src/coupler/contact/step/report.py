@@ -14,6 +14,10 @@ from coupler.graph import Buffer, Part, Slot, Vector
 class ContactReport:
     """The vectors in which a step writes down what it finds of all candidate contacts.
 
+    Args:
+        rows: the rows of all contacts.
+        vectors: the vector of each quantity.
+
     Attributes:
         names: the quantities that are asked for. `gaps`, `points` and `frames` say where contacts are. `b` has the
             velocities of all rows without impulses, with what the gap adds; `start` the impulses of all rows to start
@@ -22,12 +26,6 @@ class ContactReport:
     """
 
     def __init__(self, rows: ContactRows, vectors: Mapping[str, Vector]) -> None:
-        """Begins.
-
-        Args:
-            rows: the rows of all contacts.
-            vectors: the vector of each quantity.
-        """
         self._rows, self._vectors, self.names = rows, vectors, tuple(vectors)
 
     def of_all(self, name: str) -> Part:

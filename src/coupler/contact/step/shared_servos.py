@@ -32,6 +32,10 @@ def stand_ins(robot: Robot, groups: Sequence[SharedLimit]) -> list[Actuator]:
 class SharedServos:
     """The groups of servos that share a limit.
 
+    Args:
+        buffers: the numbers of all actuators, and behind them those of the stand-ins; see drive_kernels.py.
+        first: the number of the first stand-in.
+
     Attributes:
         totals: the force of each group; None if there are no groups.
     """
@@ -39,14 +43,6 @@ class SharedServos:
     def __init__(
         self, builder: Builder, groups: Sequence[SharedLimit], buffers: Mapping[str, Vector], first: int
     ) -> None:
-        """Begins.
-
-        Args:
-            builder: writes the program.
-            groups: the groups.
-            buffers: the numbers of all actuators, and behind them those of the stand-ins; see drive_kernels.py.
-            first: the number of the first stand-in.
-        """
         self._builder, self._groups, self._buffers, self._first = builder, groups, buffers, first
         self.totals = builder.scratch("shared_totals", len(groups)) if groups else None
 

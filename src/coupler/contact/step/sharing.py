@@ -35,7 +35,6 @@ class Sharing:
         """Finds the crowds.
 
         Args:
-            robot: the robot.
             scene: its pairs of shapes.
             blocks: the contact problem of its step.
         """

@@ -40,21 +40,17 @@ _SIZES |= {"found_gap": 1, "start_normal": 3, "normal": 3, "touched": 1, "force"
 class StageContacts:
     """Velocities of contacts after a step without impulses, and the forces that act at contacts in its stages.
 
+    Args:
+        step: h, s.
+
     Attributes:
         velocity: 3 for each contact; see `velocity_ahead`.
+
+    Raises:
+        ModelError: for torsion and rolling friction, of which the stages know nothing.
     """
 
     def __init__(self, builder: Builder, candidates: Candidates, step: float) -> None:
-        """Begins.
-
-        Args:
-            builder: writes the program.
-            candidates: the candidate contacts.
-            step: h, s.
-
-        Raises:
-            ModelError: for torsion and rolling friction, of which the stages know nothing.
-        """
         for pair in candidates.pairs:
             if pair.torsion is not None or pair.rolling is not None:
                 raise ModelError(

@@ -43,6 +43,12 @@ class Stages:
     once they fit the loops, `u_rate` and `x_rate` their rates, `u_sum` and `x_sum` weighted sums of rates, and `jump`
     what impacts add in the end.
 
+    Args:
+        h: the step's length, s.
+        kick: the passes to accelerations.
+        closing: closes loops without a solution; None if there are none.
+        before, after: q, v and w before the step, and after it.
+
     Attributes:
         progress: gives windows of how far the step is, of so many rows; see `Progress`.
         drive: writes the steps that add forces of actuators to those at joints of a stage; None if there are none.
@@ -59,17 +65,6 @@ class Stages:
         before: dict[str, Part],
         after: dict[str, Part],
     ) -> None:
-        """Begins.
-
-        Args:
-            sweep: the program.
-            layout: of its state.
-            h: the step's length, s.
-            scheme: the method.
-            kick: the passes to accelerations.
-            closing: closes loops without a solution; None if there are none.
-            before, after: q, v and w before the step, and after it.
-        """
         self._sweep, self._layout, self._h, self._kick = sweep, layout, h, kick
         self._before, self._after, builder, robot = before, after, sweep.builder, sweep.robot
         self._size = robot.nv + before["w"].size

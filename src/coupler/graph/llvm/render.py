@@ -155,7 +155,6 @@ class Renderer:
         """Appends the operations that the outputs depend on; returns the text of each node's value.
 
         Args:
-            outputs: the graph.
             leaf: appends the load of a symbol and returns its name. It is called when a symbol is first needed, and
                 again if it has not been used for long.
             lines: the text so far.

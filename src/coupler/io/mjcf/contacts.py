@@ -107,7 +107,6 @@ def write_pairs(robot: Robot, root: ET.Element, body_names: Mapping[str, str], g
     """Lists what touches by name, or does not; returns how many contact pairs are left out.
 
     Args:
-        robot: the robot.
         root: the element of the file.
         body_names: names that bodies have in MJCF, where they are others.
         geoms: names of the shapes that are written, by which those pairs go.

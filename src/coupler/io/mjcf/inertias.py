@@ -40,7 +40,6 @@ def real_inertias(robot: Robot, changed: list[str] | None = None) -> dict[str, I
     """The inertias to write, by body; bodies that may be massless in MuJoCo are left out.
 
     Args:
-        robot: the robot to write.
         changed: gets descriptions of inertias that MuJoCo would reject, and what is written instead.
     """
     order = outwards(robot)

@@ -39,7 +39,6 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
     One `ModelWarning` lists what MJCF cannot express, if the motion does not depend on it.
 
     Args:
-        robot: the robot to write.
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:

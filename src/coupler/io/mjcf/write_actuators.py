@@ -30,7 +30,6 @@ def add_actuators(
     """Writes all actuators; gives phrases for one and for several of what MJCF cannot express.
 
     Args:
-        robot: the robot.
         actuators, tendons: the elements of the file that they go to.
         steps: joints of MJCF.
         names: those of joints and tendons that are taken.

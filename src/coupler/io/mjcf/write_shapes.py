@@ -26,6 +26,11 @@ _HIDDEN = "3"  # a group that MuJoCo's viewer does not show
 class GeomWriter:
     """Writes the shapes of a robot.
 
+    Args:
+        folder: the folder of the file; paths of meshes are relative to it.
+        bodies: elements of bodies and of the ground, by name.
+        leave: notes a shape that is not written, by a phrase for one and a phrase for several.
+
     Attributes:
         names: those of the shapes that are written.
     """
@@ -33,14 +38,6 @@ class GeomWriter:
     def __init__(
         self, robot: Robot, folder: Path, bodies: Mapping[str, ET.Element], leave: Callable[[str, str], None]
     ) -> None:
-        """A writer for one file.
-
-        Args:
-            robot: the robot.
-            folder: the folder of the file; paths of meshes are relative to it.
-            bodies: elements of bodies and of the ground, by name.
-            leave: notes a shape that is not written, by a phrase for one and a phrase for several.
-        """
         self.names: set[str] = set()
         self._robot, self._folder, self._bodies, self._leave = robot, folder, bodies, leave
         self._shape_names, self._asset_names = TakenNames(shape.name for shape in robot.shapes), TakenNames()

@@ -64,8 +64,6 @@ def add_inertial(link: ET.Element, body: Body, real: Inertia | None) -> None:
     """Mass and inertia, and beside them those that other readers would refuse.
 
     Args:
-        link: the element.
-        body: the body.
         real: an inertia that a real body can have, with which the robot moves in the same way; nearly nothing if None.
     """
     inertial = put(link, "inertial")

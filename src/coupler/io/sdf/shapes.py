@@ -30,7 +30,6 @@ def shapes_of(
     A <collision coupler:same="true"> has the shape of the <visual> before it.
 
     Args:
-        link: the element.
         bits: the group of its collisions, and the groups that they meet, where the file does not say.
         place: gives the transform from the link's frame to that of a shape.
         resolve: finds meshes.

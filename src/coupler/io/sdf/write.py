@@ -39,7 +39,6 @@ def sdf_text(robot: Robot, folder: Path) -> str:
     """The text of an SDFormat file for a robot.
 
     Args:
-        robot: the robot to write.
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:

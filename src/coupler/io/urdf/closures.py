@@ -35,7 +35,6 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
     """Adds the loops that the user gives, or those that are described beside the robot's file.
 
     Args:
-        d: the robot.
         closures: what the user gives; see `load`.
         folders: where else the files of submechanisms may be than beside the file that names them.
 

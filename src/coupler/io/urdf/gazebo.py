@@ -39,8 +39,6 @@ def read_gazebo(element: Element, d: Description, dependent: set[str]) -> None:
     """Adds what a <gazebo> element describes: joints as loops or couplings, and the friction of its link.
 
     Args:
-        element: the element.
-        d: the robot.
         dependent: joints that couplings give already; those of gearboxes are added.
     """
     link = d.links.get(d.renamed.get(element.get("reference"), element.get("reference")))

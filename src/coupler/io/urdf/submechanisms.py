@@ -24,16 +24,15 @@ from coupler.model.wording import clipped, listed
 
 
 class Submechanism:
-    """One entry of `submechanisms`."""
+    """One entry of `submechanisms`.
+
+    Args:
+        file: the file that it is in.
+        part: its content.
+        folders: where files may be that it names.
+    """
 
     def __init__(self, file: ClosureFile, part: Any, folders: Sequence[Path]) -> None:
-        """An entry.
-
-        Args:
-            file: the file that it is in.
-            part: its content.
-            folders: where files may be that it names.
-        """
         if not isinstance(part, dict):
             raise file.error(part, f"a submechanism must be a mapping, got {clipped(part)}")
         self.file, self.part, self.folders = file, part, folders

@@ -58,7 +58,6 @@ def urdf_text(robot: Robot, folder: Path) -> str:
     """The text of a URDF file for a robot.
 
     Args:
-        robot: the robot to write.
         folder: the folder of the file; paths of meshes are relative to it.
 
     Raises:

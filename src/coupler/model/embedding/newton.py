@@ -30,7 +30,6 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     vanishes faster than φ, as in Levenberg's and Marquardt's method.
 
     Args:
-        tree: the links.
         loops: what to close. Only kept rows are solved for; the others must follow from them.
     """
     b = Builder("newton", tree.parameters)

@@ -92,7 +92,6 @@ def loosened(
     """The constraints of a robot without the rows that nearly follow from others, or None if there are no such rows.
 
     Args:
-        closure: the loops.
         is_solved: for each loop, whether it has a solution γ; such loops are left alone.
         precision: the rounding of numbers, m or rad.
         again: returns the closure of other constraints.

@@ -40,7 +40,6 @@ class ChunkFile:
         """Scans the file, without reading its rows.
 
         Args:
-            path: the file.
             head: how it must begin, if that is known.
 
         Raises:

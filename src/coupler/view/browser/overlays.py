@@ -23,17 +23,15 @@ _CONE_HEIGHT, _SIDES = 0.12, 28  # of a cone, over the robot's size, and how man
 class Overlays:
     """Contacts of one instant, and ways of frames.
 
+    Args:
+        size: of the robot, m.
+        metres_per_newton: the scale of arrows.
+
     Attributes:
         forces, points, cones: whether each is shown.
     """
 
     def __init__(self, server: ViserServer, size: float, metres_per_newton: float) -> None:
-        """Starts without anything.
-
-        Args:
-            size: of the robot, m.
-            metres_per_newton: the scale of arrows.
-        """
         self._scene, self._size, self._scale = server.scene, size, metres_per_newton
         self.forces, self.points, self.cones = True, True, False
         nowhere = np.full((1, 2, 3), _NOWHERE * size)

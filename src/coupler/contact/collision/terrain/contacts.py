@@ -96,7 +96,6 @@ def field_contacts(shape: Geometry, field: HeightField, X_shape: Transform, X_fi
     """The contacts of a shape with a field, in the world.
 
     Args:
-        shape, field: their forms.
         X_shape: the transform from the world to the shape's centre.
         X_field: the transform from the world to the field.
     """

@@ -48,7 +48,14 @@ _RECORD = {"E": (3, 3), "r": 3, "R": (3, 3), "p": 3, "i": (), "j": (), "bound": 
 
 
 class FieldSearch:
-    """Pairs of a shape and a height field in a program, and the search for their contacts."""
+    """Pairs of a shape and a height field in a program, and the search for their contacts.
+
+    Args:
+        name: the prefix of the buffers' names.
+        ends: the shapes of each pair.
+        flags: a flag for each pair, whether it is searched; None if all are.
+        step: h, s.
+    """
 
     def __init__(
         self,
@@ -58,15 +65,6 @@ class FieldSearch:
         flags: Slot | None,
         step: float,
     ) -> None:
-        """Makes the buffers.
-
-        Args:
-            builder: writes the program.
-            name: the prefix of the buffers' names.
-            ends: the shapes of each pair.
-            flags: a flag for each pair, whether it is searched; None if all are.
-            step: h, s.
-        """
         self._builder, self._ends, self._where, self._step = builder, ends, flags, step
         self._side = [int(isinstance(other.form, HeightField)) for _, other in ends]  # the field's
         self._windows = [window(self._shape(i).form, self._field(i)) for i in self._all]

@@ -68,7 +68,6 @@ def highest(field: HeightField, low: np.ndarray, high: np.ndarray) -> float:
     the grid.
 
     Args:
-        field: the field.
         low, high: 2 each, opposite corners of the rectangle in the field's frame, m.
     """
     last, spacing = field.grid[:2] - 1.0, field.grid[2:]

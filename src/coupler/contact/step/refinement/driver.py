@@ -38,18 +38,15 @@ def _contact(rows: int, discs: int) -> Layout:
 class Refinement:
     """The iterations that follow the sweeps over the active blocks of a problem.
 
+    Args:
+        ways: the nodes through which blocks see each other.
+        relaxation: the sweeps, which judge impulses and know islands.
+
     Attributes:
         limit: 1, the residual to reach, m/s; `interior.ENDLESS` where the sweeps have reached theirs.
     """
 
     def __init__(self, blocks: InteractingBlocks, ways: Ways, relaxation: Relaxation) -> None:
-        """Begins.
-
-        Args:
-            blocks: the contact problem.
-            ways: the nodes through which blocks see each other.
-            relaxation: the sweeps, which judge impulses and know islands.
-        """
         builder = blocks.builder
         self._blocks, self._relaxation, self._builder = blocks, relaxation, builder
         self._system = Elimination(blocks, ways)
