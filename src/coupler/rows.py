@@ -18,26 +18,6 @@ import numpy as np
 from coupler.forks import cached_property
 from coupler.zeros import runs
 
-__all__ = [
-    "ADD",
-    "CLEAR",
-    "COPY",
-    "DOT",
-    "INVERT",
-    "LONG",
-    "REFLECT",
-    "SCALE",
-    "SUBTRACT",
-    "RowCode",
-    "Rows",
-    "has_unknown",
-    "is_long_product",
-    "is_zero",
-    "pattern",
-    "product",
-    "times_vector",
-]
-
 # The number of products from which on they are not spelled out. Operations on rows run faster for one state, up to 1.8
 # times slower in lanes, and compile at once, while ten thousand products that are spelled out take half a second.
 LONG = 4_000

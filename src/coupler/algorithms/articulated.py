@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.tree_inertia import joint_by_joint, seen_by_outputs
 from coupler.forks import cached_property
-from coupler.linear import Cholesky, known_value, product_where, symmetric_product
+from coupler.linear import Cholesky, known_value, symmetric_product
 from coupler.passes import Body, Output, Visit, inertia_of_tree
 from coupler.spatial import RigidInertia, mirrored
 
@@ -180,8 +181,7 @@ class JointByJoint(Articulated):
 
     def __init__(self, cluster: Visit[Any, Any], p: Forces, inertia: Mapping[Any, Any] | None = None) -> None:
         """Args: a cluster, forces p on its bodies, and their inertias, if not their articulated ones."""
-        self.cluster = cluster
-        self.p = dict(p)
+        self.cluster, self.p = cluster, dict(p)
         if cluster.looped:
             H, F, carried = inertia_of_tree(cluster)
             self._inertia: dict[Any, Any] = {cluster.outputs[0]: carried}
@@ -192,17 +192,17 @@ class JointByJoint(Articulated):
         self._at_outputs = cluster.shape.is_large and depth > _DEEP
         self._inertia = {}
         for body in reversed(cluster.bodies):  # children before their parents
-            carrier, own = body.parent or body.output, inertia[body]
+            carrier = body.parent or body.output
             if self._at_outputs:
-                self._add(body, body.seen_by_output(own))
+                self._add(body, body.seen_by_output(inertia[body]))
                 self._add(carrier, self._inertia[body])
             else:
-                self._add(body, own)
+                self._add(body, inertia[body])
                 self._add(carrier, body.seen_by_parent(self._inertia[body]))
             if self.p:
                 passed = body.X.transform_force(self.p[body])
                 self.p[carrier] = self.p[carrier] + passed if carrier in self.p else passed
-        self._project(*(self._tree_inertia_at_outputs() if self._at_outputs else self._tree_inertia()))
+        self._project(*(seen_by_outputs if self._at_outputs else joint_by_joint)(cluster, self._inertia))
 
     def _project(self, H: Any, F: Mapping[Any, Any]) -> None:
         """D and W, from the joint-space inertia H of the tree and the momenta F of joints on output bodies."""
@@ -221,45 +221,6 @@ class JointByJoint(Articulated):
         if total is not None and isinstance(total, RigidInertia) != isinstance(inertia, RigidInertia):
             total, inertia = (x.matrix() if isinstance(x, RigidInertia) else x for x in (total, inertia))
         self._inertia[to] = inertia if total is None else total + inertia
-
-    def _tree_inertia(self) -> tuple[Any, dict[Any, Any]]:
-        """H of the joints as if no loop joined them, and F, their momenta, 6 × joints for each output body."""
-        count = len(self.cluster.G)
-        H: Any = [[0.0] * count for _ in range(count)]
-        columns: dict[Any, list[Any]] = {output: [np.zeros(6)] * count for output in self.cluster.outputs}
-        for body in self.cluster.bodies:
-            momentum = self._inertia[body] @ body.subspace
-            at = body
-            while True:
-                block = at.subspace.T @ momentum
-                for (i, j), entry in zip(np.ndindex(block.shape), block.ravel(), strict=True):
-                    row, column = at.entries.start + i, body.entries.start + j
-                    H[row][column] = H[column][row] = entry
-                momentum = at.X.transform_force(momentum)
-                if at.parent is None:
-                    break
-                at = at.parent
-            columns[body.output][body.entries] = list(momentum.T)
-        return np.array(H), {output: np.array(momenta).T for output, momenta in columns.items()}
-
-    def _tree_inertia_at_outputs(self) -> tuple[Any, dict[Any, Any]]:
-        """The same, with all motions and composite inertias seen by output bodies: one product of long matrices."""
-        bodies, shape = self.cluster.bodies, self.cluster.shape
-        S = [body.Xo.inverse_motion(body.subspace) for body in bodies]
-        momenta = [self._inertia[body] @ motion for body, motion in zip(bodies, S, strict=True)]
-        carried = np.zeros((len(self.cluster.G),) * 2, bool)  # by joint: which ones are further out
-        for body, path in zip(bodies, shape.paths, strict=True):
-            for other in path:
-                carried[bodies[other].entries, body.entries] = True
-        upper = product_where(np.concatenate(S, axis=1).T, np.concatenate(momenta, axis=1), carried)
-        none = np.zeros_like(carried[:6], dtype=float)
-        F = {}
-        for output in self.cluster.outputs:
-            own = [
-                m if body.output is output else none[:, body.entries] for body, m in zip(bodies, momenta, strict=True)
-            ]
-            F[output] = np.concatenate(own, axis=1)
-        return np.where(carried, upper, upper.T), F
 
     def force_on_joints(self) -> Any:
         h = [body.subspace.T @ self.p[body] for body in self.cluster.bodies]

@@ -219,11 +219,10 @@ def _outwards(parent: Sequence[int]) -> list[int]:
     Raises:
         ModelError: if some bodies do not hang on the ground.
     """
-    children: dict[int, list[int]] = {}
     for body in range(1, len(parent)):
         if not 0 <= parent[body] < len(parent):
             raise ModelError(f"body {body} hangs on body {parent[body]}, which does not exist")
-        children.setdefault(parent[body], []).append(body)
+    children = grouped(range(1, len(parent)), lambda body: parent[body])
     order: list[int] = []
     ready = [0]
     while ready:

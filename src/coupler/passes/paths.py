@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import combinations_with_replacement
 from operator import add
 from typing import Any
 
 import numpy as np
 
 from coupler.graph import Buffer, View, constants, fields
+from coupler.grouping import grouped
 from coupler.passes.cluster import Visit
 from coupler.passes.records import ClusterRecord, Record, provided
 from coupler.passes.schedule import Place
@@ -140,13 +142,11 @@ class Paths:
         """
         step_at = {e: {s.cluster: s for s in self.steps if s.frame == e} for e in range(len(self.frames))}
         size, builder = 6 * len(self.frames), self.sweep.builder
-        groups: dict[Any, list[tuple[int, int, int | None, tuple[int, ...]]]] = {}
-        for one in range(len(self.frames)):
-            for other in range(one, len(self.frames)):
-                common = max((k for k in step_at[one] if k in step_at[other]), default=None)
-                active = step_at[other][common].active if common is not None else ()
-                groups.setdefault((len(active), one == other), []).append((one, other, common, active))
-        for (count, same), pairs in groups.items():
+        couples: list[tuple[int, int, int | None, tuple[int, ...]]] = []
+        for one, other in combinations_with_replacement(range(len(self.frames)), 2):
+            common = max((k for k in step_at[one] if k in step_at[other]), default=None)
+            couples.append((one, other, common, step_at[other][common].active if common is not None else ()))
+        for (count, same), pairs in grouped(couples, lambda pair: (len(pair[3]), pair[0] == pair[1])).items():
             chiT = [self._chiT.at([(other, k, active[i]) for _, other, k, active in pairs]) for i in range(count)]
             Omega = [self._Omega.at([(one, k, active[i]) for one, _, k, active in pairs]) for i in range(count)]
             common = [fields(chiT=chiT[i], Omega=Omega[i]) for i in range(count)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 
 import numpy as np
@@ -179,12 +180,14 @@ class Clusters:
         self._outermost = {output: k for k, cluster in enumerate(clusters) for output in cluster.outputs}
         described = [self._described(number) for number in range(1, len(clusters))]
         self.instances = [Instance((), ()), *(instance for _, _, instance in described)]
+
+        def trace(number: int, names: Sequence[str]) -> Hashable:
+            key, _, instance = described[number - 1]
+            return key, tuple(_pattern(model[name]) for model in instance.models for name in names)
+
         groups: dict[Hashable, list[int]] = {}
         for names in (("E", "r", "rest"), ("E",), ()):
-            groups = {}
-            for number, (key, _, instance) in enumerate(described, 1):
-                ones = tuple(_pattern(model[name]) for model in instance.models for name in names)
-                groups.setdefault((key, ones), []).append(number)
+            groups = grouped(range(1, len(clusters)), partial(trace, names=names))
             if len(groups) <= _MAX_SHAPES:
                 break
         self.shapes = [(described[numbers[0] - 1][1], numbers) for numbers in groups.values()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import coupler
 from coupler import Robot, RobotBuilder, Simulation
 from coupler.graph.llvm import entry, native
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, ModelWarning, Sphere
+from effort import sweep
 
 FORMS = Box((0.1, 0.1, 0.1)), Sphere(0.05), Cylinder(0.05, 0.1), Capsule(0.03, 0.1), Ellipsoid((0.05, 0.04, 0.03))
 
@@ -47,38 +49,39 @@ def legged(name: str) -> Callable[[], tuple[Robot, np.ndarray]]:
 
 @pytest.fixture
 def fill(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
-    """Sets what memory of new executables holds: bytes drawn with a seed, or zeros."""
-    seed: list[int | None] = [None]
+    """Sets what memory holds when machine code is called, each time anew: bytes drawn with a seed, or zeros."""
+    rng: list[np.random.Generator | None] = [None]
 
-    def new(self: Any) -> Any:
+    def run(self: Any, *arguments: Any) -> Any:
         arena = np.zeros(self._arena_size + native.ALIGNMENT, np.uint8)
-        if seed[0] is not None:
-            arena[:] = np.random.default_rng(seed[0]).integers(0, 256, len(arena))
+        if rng[0] is not None:
+            arena[:] = rng[0].integers(0, 256, len(arena))
         aligned = -(-arena.ctypes.data // native.ALIGNMENT) * native.ALIGNMENT
-        self._arenas.append(arena)
-        return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))
+        return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))(*arguments)
 
     monkeypatch.setattr(entry, "_STACK", 0)  # so that all memory comes from there
-    monkeypatch.setattr(native._Entry, "_new", new)
-    return lambda value: seed.__setitem__(0, value)
+    monkeypatch.setattr(native._Entry, "_pooled", run)
+    return lambda seed: rng.__setitem__(0, None if seed is None else np.random.default_rng(seed))
+
+
+SCENES = {"boxes": boxes, "heap": heap, "mini_cheetah": legged("mini_cheetah"), "tello": legged("tello")}
+OPTIONS: dict[str, dict[str, Any]] = {"midpoint": {}, "rk4": {"integrator": "rk4"}, "rebounding": {"restitution": 0.5}}
+SHORT = [("boxes", "midpoint"), ("boxes", "rk4"), ("heap", "midpoint"), ("tello", "midpoint"), ("tello", "rebounding")]
 
 
 @pytest.mark.filterwarnings(f"ignore::{ModelWarning.__module__}.{ModelWarning.__name__}")
-@pytest.mark.parametrize("options", [{}, {"integrator": "rk4"}, {"restitution": 0.5}], ids=lambda o: str(*o.values()))
-@pytest.mark.parametrize("scene", [boxes, heap, legged("mini_cheetah"), legged("tello")])
-def test_a_step_reads_only_what_it_has_written(
-    scene: Callable[[], tuple[Robot, np.ndarray]], options: dict[str, Any], fill: Callable[[int | None], None]
-) -> None:
-    robot, q = scene()
+@pytest.mark.parametrize(("scene", "options"), sweep(product(SCENES, OPTIONS), SHORT))
+def test_a_step_reads_only_what_it_has_written(scene: str, options: str, fill: Callable[[int | None], None]) -> None:
+    robot, q = SCENES[scene]()
 
-    def run(seed: int | None, steps: int) -> np.ndarray:
+    def run(seed: int | None) -> np.ndarray:
         fill(seed)
-        simulation, results = Simulation(robot.with_gravity(robot.gravity), q=q, **options), []
-        for _ in range(steps):
+        simulation, results = Simulation(robot, q=q, **OPTIONS[options]), []
+        for _ in range(40):
             simulation.step()
             results += [simulation.q, simulation.v, simulation.contact_forces.ravel()]
         return np.concatenate(results)
 
-    expected = run(None, 40)
+    expected = run(None)
     for seed in (1, 2):
-        np.testing.assert_array_equal(run(seed, 40), expected)
+        np.testing.assert_array_equal(run(seed), expected)

@@ -129,3 +129,13 @@ def put_contact(view: View, number: int, contact: Contact, quantities: Sequence[
 def first_of(rows: int, value: Any) -> Any:
     """A vector of a contact's rows with a value for the normal, and zeros for the others."""
     return np.stack([value, *[0.0] * (rows - 1)])
+
+
+def pair_by_pair(loops: Sequence[np.ndarray]) -> np.ndarray:
+    """The order in which loops take their next rows, so that all rows of a pair come before those of the next pair.
+
+    Args:
+        loops: for each loop, the pairs of its rows, in ascending order.
+    """
+    turns = np.repeat(np.arange(len(loops)), [len(pairs) for pairs in loops])
+    return turns[np.argsort(np.concatenate(loops), kind="stable")]

@@ -50,7 +50,7 @@ def sharp_answer(
     discs = zip(laws.discs(friction), mobility[1:], strict=True)
     return answer(
         *_normal(mobility[0], lam[0], w[0], soft, eager),
-        [_disc(m, size, normal, lam[own], w[own], soft, eager) for (size, own), m in discs],
+        [_disc(m, size, normal, lam[block], w[block], soft, eager) for (size, block), m in discs],
     )
 
 

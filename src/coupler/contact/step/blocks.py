@@ -19,7 +19,7 @@ from coupler.forks import cached_property
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 from coupler.grouping import grouped
 
-OwnKernel = Callable[[View], None]  # sees the numbers of one block, as `own`
+BlockKernel = Callable[[View], None]  # sees the numbers of one block, as `block`
 Numbers = Sequence[Any] | Buffer  # of all blocks of a kind: constants, or numbers that the program computes
 More = Callable[[Indices], Window]  # gives further fields for some blocks
 
@@ -42,7 +42,7 @@ def _contact(rows: int, discs: int) -> Layout:
 class Blocks:
     """The blocks of a problem, in buffers of a program: first contacts, three rows or more each, then joints, one each.
 
-    Kernels see one block as their parameter `own`: its `impulse` λ and `b`, its flags, and the fields of its kind.
+    Kernels see one block as their parameter `block`: its `impulse` λ and `b`, its flags, and the fields of its kind.
     Contacts have `friction`, `mobility` and its inverse `disc_steps`, a number for each disc, and more. Joints have
     their mobility `a`, the velocities `low` and `high` that take them to their limits within the step, and `bound`, the
     largest impulse of their friction.
@@ -115,7 +115,7 @@ class Blocks:
         return [(blocks, self.of(blocks)) for blocks in self.kinds]
 
     def of(self, blocks: Indices) -> Window:
-        """What kernels see of blocks of one kind as `own`; see the class."""
+        """What kernels see of blocks of one kind as `block`; see the class."""
         blocks = np.asarray(blocks)
         window = fields(impulse=self.place(blocks, self.impulses), b=self.place(blocks, self.b))
         window |= fields(**{name: flags.at(blocks) for name, flags in self.flags.items()})
@@ -143,16 +143,16 @@ class Blocks:
                 blocks = [block for block in alike if (block in flag_of) == flagged]
                 if not blocks:
                     continue
-                own, among = self.of(blocks) | joining(blocks), None
+                block, among = self.of(blocks) | joining(blocks), None
                 if flagged:
                     among = measured.at([flag_of[block] for block in blocks])
                 if blocks[0] >= self.contacts:
-                    self.builder.loop(_begin_joint, own=own)
+                    self.builder.loop(_begin_joint, block=block)
                 elif self.given is None:
-                    self.builder.loop(_begin_contact, own=own, among=among)
+                    self.builder.loop(_begin_contact, block=block, among=among)
                 else:
-                    own |= fields(given=self.place(blocks, self.given))
-                    self.builder.loop(_begin_given_contact, own=own, among=among)
+                    block |= fields(given=self.place(blocks, self.given))
+                    self.builder.loop(_begin_given_contact, block=block, among=among)
 
     @contextmanager
     def only(self, flag: str) -> Iterator[None]:
@@ -171,13 +171,13 @@ class Blocks:
     def begin_all(self) -> None:
         """Writes the steps that make all blocks wait; λ has the impulses to start from."""
         for blocks in self.kinds:
-            self.builder.loop(_begin_at_once, own=self.of(blocks))
+            self.builder.loop(_begin_at_once, block=self.of(blocks))
         self.builder.list_flags(self.flags["waiting"])
 
     def each(
         self,
-        contact: OwnKernel,
-        joint: OwnKernel | None,
+        contact: BlockKernel,
+        joint: BlockKernel | None,
         where: str | None = None,
         more: More = lambda _: fields(),
     ) -> None:
@@ -186,13 +186,13 @@ class Blocks:
         Args:
             contact, joint: the kernels; joints are passed over if theirs is None.
             where: the flag of the blocks to run over; see `part`.
-            more: gives further fields of `own`.
+            more: gives further fields of `block`.
         """
-        for blocks, own in self._windows_of_kinds:
+        for blocks, block in self._windows_of_kinds:
             kernel = contact if blocks[0] < self.contacts else joint
             if kernel is None:
                 continue
-            self.builder.loop(kernel, own=own | more(blocks), **self.among(where, blocks))
+            self.builder.loop(kernel, block=block | more(blocks), **self.among(where, blocks))
 
 
 def _of(numbers: Buffer | np.ndarray, first: np.ndarray, count: int | None) -> Slot | Constants:
@@ -212,57 +212,57 @@ def shared(**buffers: Vector) -> More:
     return of
 
 
-def mobilities(own: View) -> list[Any]:
+def mobilities(block: View) -> list[Any]:
     """The mobilities of a contact's normal and of each of its discs."""
-    return [own.A[0, 0], *own.mobility]
+    return [block.A[0, 0], *block.mobility]
 
 
-def contact_error(own: View) -> Any:
+def contact_error(block: View) -> Any:
     """How far a contact is from its law, m/s, once its velocities are measured."""
-    return laws.cone_residual(own.friction, mobilities(own), own.impulse, own.w)
+    return laws.cone_residual(block.friction, mobilities(block), block.impulse, block.w)
 
 
-def joint_error(own: View) -> Any:
+def joint_error(block: View) -> Any:
     """How far a joint is from its law, once its velocity is measured."""
-    return braked(own, own.w)[1]
+    return braked(block, block.w)[1]
 
 
-def braked(own: View, w: Any) -> tuple[Any, Any]:
+def braked(block: View, w: Any) -> tuple[Any, Any]:
     """The impulse of a joint by its law at velocity w, and by how much that changes its velocity."""
-    new = laws.joint_update(own.a, own.low, own.high, own.bound, own.impulse[0], w[0])
-    return new, own.a * np.abs(new - own.impulse[0])
+    new = laws.joint_update(block.a, block.low, block.high, block.bound, block.impulse[0], w[0])
+    return new, block.a * np.abs(new - block.impulse[0])
 
 
-def wait(own: Any, beyond: Any) -> None:
+def wait(block: Any, beyond: Any) -> None:
     """Makes a block wait if it is beyond its law."""
-    own.waiting = np.where(beyond, 1.0, 0.0)
-    own.joining = np.maximum(own.joining, own.waiting)
+    block.waiting = np.where(beyond, 1.0, 0.0)
+    block.joining = np.maximum(block.joining, block.waiting)
 
 
-def _begin_contact(own: View) -> None:
-    _begin(own, (own.b[0] < 0.0) | _held(own))
+def _begin_contact(block: View) -> None:
+    _begin(block, (block.b[0] < 0.0) | _held(block))
 
 
-def _begin_given_contact(own: View) -> None:
-    _begin(own, (own.b[0] < 0.0) | _held(own) | (own.given[0] > 0.0))
+def _begin_given_contact(block: View) -> None:
+    _begin(block, (block.b[0] < 0.0) | _held(block) | (block.given[0] > 0.0))
 
 
-def _held(own: View) -> Any:
+def _held(block: View) -> Any:
     """Whether a contact had an impulse and may need one again, as it opens slowly enough."""
-    return (own.impulse[0] > 0.0) & (own.b[0] < _REACH)
+    return (block.impulse[0] > 0.0) & (block.b[0] < _REACH)
 
 
-def _begin_joint(own: View) -> None:
-    velocity, own.a = own.b[0], np.array(0.0)
-    _begin(own, (own.bound > 0.0) | (own.impulse[0] != 0.0) | (velocity < own.low) | (velocity > own.high))
+def _begin_joint(block: View) -> None:
+    velocity, block.a = block.b[0], np.array(0.0)
+    _begin(block, (block.bound > 0.0) | (block.impulse[0] != 0.0) | (velocity < block.low) | (velocity > block.high))
 
 
-def _begin(own: View, waits: Any) -> None:
-    wait(own, waits)
-    own.idle = np.array(1.0)
-    own.impulse = own.waiting * own.impulse
+def _begin(block: View, waits: Any) -> None:
+    wait(block, waits)
+    block.idle = np.array(1.0)
+    block.impulse = block.waiting * block.impulse
 
 
-def _begin_at_once(own: View) -> None:
-    own.active = own.idle = own.slides = np.array(0.0)
-    own.waiting = np.array(1.0)
+def _begin_at_once(block: View) -> None:
+    block.active = block.idle = block.slides = np.array(0.0)
+    block.waiting = np.array(1.0)

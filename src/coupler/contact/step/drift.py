@@ -139,13 +139,13 @@ class Drift:
         assert closing is not None
         for i, kind in enumerate(shape.kinds):
             links = [self._sweep.instances[k].links[i] for k in clusters]
-            own = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
-            own |= fields(
+            joints = closing.ends(links, kind) | self._steps(len(links)) | self._origin(links, kind)
+            joints |= fields(
                 w_next=self._loop_velocities(self._after, links, kind),
                 q_next=self._after["q"].at(self._q_place(links), kind.nq),
                 part=self._halves.last(self._trees(links)),
             )
-            windows.joints[i] |= own.fields
+            windows.joints[i] |= joints.fields
 
     def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
         """Joints outside such loops: q, where they move to, and v, which is turned to the axes there."""

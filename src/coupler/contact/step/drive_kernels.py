@@ -1,6 +1,6 @@
 """Kernels of actuators in the program of a step; see drives.py.
 
-Kernels see one actuator as `own`. Beside its constants (drive_table.py) it has sums over its joints: its `position`,
+Kernels see one actuator as `drive`. Beside its constants (drive_table.py) it has sums over its joints: its `position`,
 its velocities `start` before the step and `speed` after it, and `bias`, what the biases of loops add to the latter.
 `aim` and `loss` are F and D of its law. `push` is its force at joints before the contact problem, `given` the force
 that its rows add to, and `held` what a speed limit takes off.
@@ -67,92 +67,94 @@ def speeding_ahead(cluster: Visit[Any, Any], i: int, j: int) -> None:
 # Kernels of actuators
 
 
-def limit_motor(own: View) -> None:
-    control = np.minimum(np.maximum(own.control, own.lowest_control), own.highest_control)
-    own.control = np.minimum(np.maximum(control, own.lower), own.upper)
+def limit_motor(drive: View) -> None:
+    control = np.minimum(np.maximum(drive.control, drive.lowest_control), drive.highest_control)
+    drive.control = np.minimum(np.maximum(control, drive.lower), drive.upper)
 
 
 def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
-    def decide_force(own: View) -> None:
+    def decide_force(drive: View) -> None:
         """F and D of an actuator, its force at joints, and the part of the force that ends at its speed limit."""
-        control = np.minimum(np.maximum(own.control, own.lowest_control), own.highest_control)
-        own.loss = own.damping
+        control = np.minimum(np.maximum(drive.control, drive.lowest_control), drive.highest_control)
+        drive.loss = drive.damping
         if kind == "motor":
-            own.aim = np.minimum(np.maximum(control, own.lower), own.upper)
-            own.given = own.push = own.aim
+            drive.aim = np.minimum(np.maximum(control, drive.lower), drive.upper)
+            drive.given = drive.push = drive.aim
         else:
-            rate = {"position": lambda: own.rate, "velocity": lambda: control, "damper": lambda: 0.0}[kind]()
-            own.aim = own.gain * rate
+            rate = {"position": lambda: drive.rate, "velocity": lambda: control, "damper": lambda: 0.0}[kind]()
+            drive.aim = drive.gain * rate
             if kind == "position":
-                own.aim = own.aim + own.stiffness * (control - own.position + own.ahead * own.start)
+                drive.aim = drive.aim + drive.stiffness * (control - drive.position + drive.ahead * drive.start)
             elif kind == "damper":
-                own.loss = own.gain * np.maximum(control, _LEAST_ON)
-            own.given = np.array(0.0) if joint else 0.5 * (own.lower + own.upper)
-            own.push = expected(own)
+                drive.loss = drive.gain * np.maximum(control, _LEAST_ON)
+            drive.given = np.array(0.0) if joint else 0.5 * (drive.lower + drive.upper)
+            drive.push = expected(drive)
             if joint:
-                own.push = own.gain * rate
-                own.push = own.push + own.stiffness * (control - own.rest) if kind == "position" else own.push
+                drive.push = drive.gain * rate
+                drive.push = drive.push + drive.stiffness * (control - drive.rest) if kind == "position" else drive.push
         if limited:
-            _decide_edge(own)
+            _decide_edge(drive)
 
     return decide_force
 
 
-def expected(own: View) -> Any:
+def expected(drive: View) -> Any:
     """About the force that a servo would have if it were alone."""
-    now = np.minimum(np.maximum(own.aim - own.loss * own.start, own.lower), own.upper)
-    return now / (1.0 + own.loss * own.kick)
+    now = np.minimum(np.maximum(drive.aim - drive.loss * drive.start, drive.lower), drive.upper)
+    return now / (1.0 + drive.loss * drive.kick)
 
 
-def _decide_edge(own: View) -> None:
+def _decide_edge(drive: View) -> None:
     """Near a speed limit, pushes with half of the driving force only; the row adds or takes off up to the other half.
 
     Beyond the limit, the driving force is that at the present speed: a servo that brakes by itself is left alone.
     """
     forwards, backwards = (
-        np.minimum(np.maximum(own.aim - side * own.loss * speed, own.lower), own.upper)
-        for side, speed in ((side, np.maximum(own.fastest, side * own.start)) for side in (1.0, -1.0))
+        np.minimum(np.maximum(drive.aim - side * drive.loss * speed, drive.lower), drive.upper)
+        for side, speed in ((side, np.maximum(drive.fastest, side * drive.start)) for side in (1.0, -1.0))
     )
     onwards = forwards > 0.0
     side = np.where(onwards, 1.0, -1.0)
-    half = _halve(own, side, np.where(onwards, forwards, np.maximum(-backwards, 0.0)))
-    own.given, own.push = own.given - side * half, own.push - side * half
+    half = _halve(drive, side, np.where(onwards, forwards, np.maximum(-backwards, 0.0)))
+    drive.given, drive.push = drive.given - side * half, drive.push - side * half
 
 
-def _halve(own: View, side: Any, force: Any) -> Any:
+def _halve(drive: View, side: Any, force: Any) -> Any:
     """Half of a force that drives to one side, if it may reach the speed limit there, else zero; sets the edge."""
-    near = side * own.start + _CARE * own.kick * force > _NEAR * own.fastest
+    near = side * drive.start + _CARE * drive.kick * force > _NEAR * drive.fastest
     half = np.where(near, 0.5 * force, 0.0)
-    own.edge = np.stack([side * own.fastest, half])
+    drive.edge = np.stack([side * drive.fastest, half])
     return half
 
 
-def halve_at_edge(own: View) -> None:
+def halve_at_edge(drive: View) -> None:
     """The same in a step of several stages, whose first forces are those of the state before it."""
-    side = np.where(own.push > 0.0, 1.0, -1.0)
-    own.push = own.push - side * _halve(own, side, side * own.push)
+    side = np.where(drive.push > 0.0, 1.0, -1.0)
+    drive.push = drive.push - side * _halve(drive, side, side * drive.push)
 
 
-def begin_servo(own: View) -> None:
+def begin_servo(drive: View) -> None:
     """The row of a servo: its target velocity, its own mobility, and the expected force beside the middle one."""
-    middle, mobility = 0.5 * (own.lower + own.upper), own.scale * own.scale / (own.step * own.loss)
-    own.offset = np.array([own.step * (own.given - own.push) / own.scale])
-    own.z, own.y = np.ones((1, 1)), np.array([[mobility]])
-    target = (own.aim - middle) / own.loss
-    own.b = np.array([own.scale * (own.speed - target) - mobility * own.offset[0]])  # which moves no node of its own
-    own.bound = own.step * 0.5 * (own.upper - own.lower) / own.scale
-    _begin_row(own, -own.offset[0])
+    middle, mobility = 0.5 * (drive.lower + drive.upper), drive.scale * drive.scale / (drive.step * drive.loss)
+    drive.offset = np.array([drive.step * (drive.given - drive.push) / drive.scale])
+    drive.z, drive.y = np.ones((1, 1)), np.array([[mobility]])
+    target = (drive.aim - middle) / drive.loss
+    drive.b = np.array(
+        [drive.scale * (drive.speed - target) - mobility * drive.offset[0]]
+    )  # which moves no node of its own
+    drive.bound = drive.step * 0.5 * (drive.upper - drive.lower) / drive.scale
+    _begin_row(drive, -drive.offset[0])
 
 
-def begin_limit(own: View) -> None:
-    own.b = np.array([own.scale * (own.speed - own.edge[0])])
-    own.bound, own.offset = own.step * own.edge[1] / own.scale, np.zeros(1)
-    _begin_row(own, np.where(own.edge[0] > 0.0, own.bound, -own.bound))
+def begin_limit(drive: View) -> None:
+    drive.b = np.array([drive.scale * (drive.speed - drive.edge[0])])
+    drive.bound, drive.offset = drive.step * drive.edge[1] / drive.scale, np.zeros(1)
+    _begin_row(drive, np.where(drive.edge[0] > 0.0, drive.bound, -drive.bound))
 
 
-def _begin_row(own: View, impulse: Any) -> None:
-    own.low, own.high = np.array(-_FAR), np.array(_FAR)
-    own.impulse = np.array([impulse])
+def _begin_row(drive: View, impulse: Any) -> None:
+    drive.low, drive.high = np.array(-_FAR), np.array(_FAR)
+    drive.impulse = np.array([impulse])
 
 
 def bound_joint(row: View) -> None:
@@ -162,41 +164,41 @@ def bound_joint(row: View) -> None:
 def reporting(at_joint: bool) -> Callable[[View], None]:
     """The force of an actuator without rows; a servo that is a spring and a damper feels the bias of loops, too."""
 
-    def report_force(own: View) -> None:
-        own.force = own.given + (own.aim - own.loss * (own.speed + own.bias)) if at_joint else own.given
+    def report_force(drive: View) -> None:
+        drive.force = drive.given + (drive.aim - drive.loss * (drive.speed + drive.bias)) if at_joint else drive.given
 
     return report_force
 
 
-def add_row(own: View) -> None:
-    own.force = own.force + own.scale * own.impulse[0] / own.step
+def add_row(drive: View) -> None:
+    drive.force = drive.force + drive.scale * drive.impulse[0] / drive.step
 
 
-def check_limits(own: View) -> None:
-    own.residual = np.where((own.force < own.lower) | (own.force > own.upper), np.nan, own.residual)
+def check_limits(drive: View) -> None:
+    drive.residual = np.where((drive.force < drive.lower) | (drive.force > drive.upper), np.nan, drive.residual)
 
 
-def find_held(own: View) -> None:
+def find_held(drive: View) -> None:
     """What the speed limit takes off a force, and the force in the first stage."""
-    row, side = own.scale * own.impulse / own.step, np.where(own.edge[0] > 0.0, 1.0, -1.0)
-    own.held, own.push = row - side * own.edge[1], own.push + row
+    row, side = drive.scale * drive.impulse / drive.step, np.where(drive.edge[0] > 0.0, 1.0, -1.0)
+    drive.held, drive.push = row - side * drive.edge[1], drive.push + row
 
 
-def hold_back(own: View) -> None:
+def hold_back(drive: View) -> None:
     """Takes off a force of a later stage what the speed limit has taken off in the first, as far as it drives."""
-    forwards, backwards = np.maximum(own.push + own.held, 0.0), np.minimum(own.push + own.held, 0.0)
-    driving = np.where(own.edge[0] > 0.0, forwards, backwards)
-    own.push = np.where(own.edge[0] * own.push > 0.0, driving, own.push)
+    forwards, backwards = np.maximum(drive.push + drive.held, 0.0), np.minimum(drive.push + drive.held, 0.0)
+    driving = np.where(drive.edge[0] > 0.0, forwards, backwards)
+    drive.push = np.where(drive.edge[0] * drive.push > 0.0, driving, drive.push)
 
 
-def begin_stages(own: View) -> None:
-    own.force, own.work = own.weight * own.push, own.weight * own.step * own.push * own.speed
+def begin_stages(drive: View) -> None:
+    drive.force, drive.work = drive.weight * drive.push, drive.weight * drive.step * drive.push * drive.speed
 
 
-def add_stage(own: View) -> None:
-    own.force += own.weight * own.push
-    own.work += own.weight * own.step * own.push * own.speed
+def add_stage(drive: View) -> None:
+    drive.force += drive.weight * drive.push
+    drive.work += drive.weight * drive.step * drive.push * drive.speed
 
 
-def work(own: View) -> None:
-    own.work = own.step * own.force * (0.5 * (own.start + own.speed))
+def work(drive: View) -> None:
+    drive.work = drive.step * drive.force * (0.5 * (drive.start + drive.speed))

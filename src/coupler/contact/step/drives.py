@@ -94,7 +94,7 @@ class Drives:
         if self._explicit:
             self._control(lambda cluster: cluster.memory.start, "start")
             if limited := [row.actuator for row in self.rows]:
-                self._sweep.builder.loop(kernels.halve_at_edge, own=self._window(limited))
+                self._sweep.builder.loop(kernels.halve_at_edge, drive=self._window(limited))
         else:
             builder, sums = self._sweep.builder, {name: self._buffers[name] for name in ("position", "start")}
             for vector in sums.values():
@@ -102,7 +102,7 @@ class Drives:
             visit_terms(self._sweep, kernels.look, sums)
             self._limit_motors()
             for kind, numbers in self._kinds().items():
-                builder.loop(kernels.deciding(*kind), own=self._window(numbers))
+                builder.loop(kernels.deciding(*kind), drive=self._window(numbers))
             self._groups.gather(self._window)
         self._push()
 
@@ -111,7 +111,7 @@ class Drives:
         motors = [i for i, actuator in enumerate(self._robot.actuators) if actuator.kind == "motor"]
         if self._limited is not self._controls:
             copy(self._sweep.builder, self._controls, self._limited, self._controls.size)
-            self._sweep.builder.loop(kernels.limit_motor, own=self._window(motors))
+            self._sweep.builder.loop(kernels.limit_motor, drive=self._window(motors))
             share_limits(self._sweep, self._shared, self._limited)
 
     def _push(self) -> None:
@@ -147,10 +147,10 @@ class Drives:
         """
         self._control(lambda cluster: cluster.memory.v)
         if limited := [row.actuator for row in self.rows]:
-            self._sweep.builder.loop(kernels.hold_back, own=self._window(limited))
+            self._sweep.builder.loop(kernels.hold_back, drive=self._window(limited))
         self._push()
         window = self._reported(forces, work) | progress(len(self._robot.actuators))
-        self._sweep.builder.loop(kernels.add_stage, own=window)
+        self._sweep.builder.loop(kernels.add_stage, drive=window)
 
     def report_first_stage(
         self, weight: float, impulses: Vector | None, first: int, forces: Vector, work: Vector
@@ -167,10 +167,10 @@ class Drives:
             rows = range(len(self.rows))
             window = self._window([row.actuator for row in self.rows]) | self._scales(rows)
             window |= fields(impulse=impulses.at([first + i for i in rows]))
-            self._sweep.builder.loop(kernels.find_held, own=window)
+            self._sweep.builder.loop(kernels.find_held, drive=window)
         weights = constants(np.full(len(self._robot.actuators), weight))
         window = self._reported(forces, work, speed="start") | fields(weight=weights)
-        self._sweep.builder.loop(kernels.begin_stages, own=window)
+        self._sweep.builder.loop(kernels.begin_stages, drive=window)
 
     def _reported(self, forces: Vector, work: Vector, speed: str = "speed") -> Window:
         """What kernels see that add up forces and work of all actuators."""
@@ -231,7 +231,7 @@ class Drives:
                 if servo:
                     soft = columns.soft_nodes(numbers).fields
                     window |= fields(z=soft["z"], y=soft["y"])
-                builder.loop(kernels.begin_servo if servo else kernels.begin_limit, own=window)
+                builder.loop(kernels.begin_servo if servo else kernels.begin_limit, drive=window)
 
     def _rows_of(self, servo: bool, stands_in: bool) -> list[int]:
         """The numbers of rows of servos, or of speed limits; of actuators, or of stand-ins (see `SharedServos`)."""
@@ -260,7 +260,7 @@ class Drives:
             visit_terms(self._sweep, kernels.speeding_up, {"speed": self._buffers["bias"]})
         for (_, at_joint, _), numbers in self._kinds().items():
             window = self._window(numbers) | fields(force=forces.at(numbers))
-            builder.loop(kernels.reporting(at_joint), own=window)
+            builder.loop(kernels.reporting(at_joint), drive=window)
         self._groups.begin()
         for servo, stands_in in ((True, False), (True, True), (False, False)):
             rows = self._rows_of(servo, stands_in)
@@ -269,11 +269,11 @@ class Drives:
                 target, first = (self._groups.totals, len(self._robot.actuators)) if stands_in else (forces, 0)
                 assert target is not None
                 window |= fields(force=target.at([self.rows[i].actuator - first for i in rows]))
-                builder.loop(kernels.add_row, own=window | fields(step=constants(np.full(len(rows), self._h))))
+                builder.loop(kernels.add_row, drive=window | fields(step=constants(np.full(len(rows), self._h))))
         self._groups.share(forces)
         every = range(len(self._robot.actuators))
         window = fields(start=self._buffers["start"].at(every)) | self._reported(forces, work)
-        builder.loop(kernels.work, own=window)
+        builder.loop(kernels.work, drive=window)
 
     def check_limits(self, forces: Vector, residual: Vector) -> None:
         """Writes the steps that make the residual NaN where a servo ought to yield that was assumed not to."""
@@ -283,5 +283,5 @@ class Drives:
             limits = np.array([effort_limits(actuators[i]) for i in servos])
             window = fields(force=forces.at(servos), residual=residual.at([0] * len(servos)))
             window |= fields(lower=constants(limits[:, 0]), upper=constants(limits[:, 1]))
-            self._sweep.builder.loop(kernels.check_limits, own=window)
+            self._sweep.builder.loop(kernels.check_limits, drive=window)
         check_shared_limits(self._sweep.builder, self._checked, forces, residual)

@@ -16,7 +16,7 @@ from coupler.contact.restitution import LAG, Restitution
 from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene
 from coupler.contact.step import impact_kernels as kernels
-from coupler.contact.step.blocks import More, OwnKernel, shared
+from coupler.contact.step.blocks import BlockKernel, More, shared
 from coupler.contact.step.impact_kernels import MOST_ROUNDS
 from coupler.contact.step.interaction import InteractingBlocks
 from coupler.contact.step.refinement import Refinement
@@ -69,13 +69,13 @@ class Impacts:
             apply_impulses: writes the pass from x to velocities; see `Columns`.
         """
         builder, state, rows = self._builder, self._scalars(), range(self._robot.nv)
-        self._loop(kernels.pressing, self._own, "active")
+        self._loop(kernels.pressing, self._fields, "active")
         with builder.repeat(until=kernels.nothing_hits, at_most=1, rare=True, state=state):
             copy(builder, self._results["v"], self._position_v, self._robot.nv)
             self._begin()
             with builder.repeat(until=kernels.nothing_approaches, at_most=MOST_ROUNDS, state=state):
                 self._round(relaxation, refinement)
-            self._loop(lambda _: kernels.sum_up, self._own)
+            self._loop(lambda _: kernels.sum_up, self._fields)
             apply_impulses()
             vectors = {"v": self._results["v"], "position_v": self._position_v, "jump": self.jump}
             builder.loop(kernels.part_jump, row=fields(**{name: vector.at(rows) for name, vector in vectors.items()}))
@@ -99,14 +99,14 @@ class Impacts:
         def more(contacts: Indices) -> Window:
             pace = constants(np.full(len(contacts), 1.0 / scene.step))
             lag = constants(np.full(len(contacts), LAG[scene.integrator]))
-            return self._own(contacts) | fields(gap=results["gaps"].at(contacts), pace=pace, lag=lag)
+            return self._fields(contacts) | fields(gap=results["gaps"].at(contacts), pace=pace, lag=lag)
 
         self._loop(kernels.choosing, more)
         self._builder.list_flags(self._blocks.flags["active"])
         relaxation.solve(scene.tolerance, scene.sweeps, residual, results["sweeps"])
         refinement.solve(scene.tolerance, residual, results["iterations"])
         self._builder.loop(kernels.keep_worst, residuals=fields(round=residual.at(0), worst=results["residual"].at(0)))
-        self._loop(kernels.taking, self._own, "active")
+        self._loop(kernels.taking, self._fields, "active")
         self._look()
         self._keep_energy()
         self._builder.loop(kernels.decide, state=self._scalars())
@@ -116,25 +116,25 @@ class Impacts:
         self._blocks.sum_up()
         self._blocks.measure_change(where="pressed")
         self._builder.loop(kernels.clear_findings, state=self._scalars())
-        self._loop(kernels.looking, self._own)
+        self._loop(kernels.looking, self._fields)
 
     def _keep_energy(self) -> None:
         """Writes the steps that scale a round down if it would add energy."""
         builder, state, energy = self._builder, self._scalars(), fields(energy=self._energy.at(0, 3))
         clear(builder, self._energy)
-        with_energy = lambda own: self._own(own) | fields(energy=self._energy.at([0] * len(own), 3))  # noqa: E731
+        with_energy = lambda rows: self._fields(rows) | fields(energy=self._energy.at([0] * len(rows), 3))  # noqa: E731
         self._loop(lambda _: kernels.add_energy, with_energy)
         builder.loop(kernels.find_scale, state=state | energy)
         with builder.repeat(until=kernels.adds_no_energy, at_most=1, state=state):
-            self._loop(lambda _: kernels.scale_down, self._own)
+            self._loop(lambda _: kernels.scale_down, self._fields)
             self._look()
             builder.loop(kernels.clear_scale, state=state)
 
-    def _loop(self, kernel: Callable[[Restitution], OwnKernel], more: More, flag: str = "pressed") -> None:
+    def _loop(self, kernel: Callable[[Restitution], BlockKernel], more: More, flag: str = "pressed") -> None:
         """Writes loops over contacts that have a flag, with a kernel for each kind of law."""
         for law, contacts in self._kinds():
             window = self._blocks.of(contacts) | more(contacts)
-            self._builder.loop(kernel(law), own=window, **self._blocks.among(flag, contacts))
+            self._builder.loop(kernel(law), block=window, **self._blocks.among(flag, contacts))
 
     def _kinds(self) -> list[tuple[Restitution, list[int]]]:
         """Laws that differ in more than numbers, with their contacts, which have equally many rows."""
@@ -142,7 +142,7 @@ class Impacts:
         kinds = grouped(range(len(laws)), lambda k: (laws[k].form, laws[k].elastic, self._blocks.width(k)))
         return [(laws[contacts[0]], contacts) for contacts in kinds.values()]
 
-    def _own(self, contacts: Indices) -> Window:
+    def _fields(self, contacts: Indices) -> Window:
         """What kernels see of contacts beside `Blocks.of`: velocities, impulses of rounds, laws, and the state."""
         laws, at = [self._laws[k] for k in contacts], [3 * k for k in contacts]
         places = {name: buffer.at(at, 3) for name, buffer in self.velocities.items()}

@@ -17,7 +17,7 @@ from coupler.contact.restitution import (
     impact_impulse,
     takes_part,
 )
-from coupler.contact.step.blocks import OwnKernel
+from coupler.contact.step.blocks import BlockKernel
 from coupler.graph import View
 
 MOST_ROUNDS = 60  # of a step, the last one without restitution: 60 balls in a row hand an impact on
@@ -74,86 +74,86 @@ def part_jump(row: View) -> None:
 # Kernels of joints
 
 
-def hold_at_limits(own: View) -> None:
+def hold_at_limits(block: View) -> None:
     """A joint that the step takes to a limit must not go beyond it; limits that it does not reach play no part."""
-    w, own.impulse = own.w[0], 0.0 * own.impulse
-    own.low = np.where(w > own.low + RESTING_SPEED, -_UNLIMITED, 0.0)
-    own.high = np.where(w < own.high - RESTING_SPEED, _UNLIMITED, 0.0)
+    w, block.impulse = block.w[0], 0.0 * block.impulse
+    block.low = np.where(w > block.low + RESTING_SPEED, -_UNLIMITED, 0.0)
+    block.high = np.where(w < block.high - RESTING_SPEED, _UNLIMITED, 0.0)
 
 
 # Kernels of contacts
 
 
-def clear_impulse(own: View) -> None:
-    own.impulse = 0.0 * own.impulse
+def clear_impulse(block: View) -> None:
+    block.impulse = 0.0 * block.impulse
 
 
-def pressing(law: Restitution) -> OwnKernel:
-    def press(own: View) -> None:
+def pressing(law: Restitution) -> BlockKernel:
+    def press(block: View) -> None:
         """Whether a contact has pressed, and whether it is an impact.
 
         Of λ_n ⊥ w_n one is zero, to rounding: the contact has pressed if that is w_n.
         """
-        pressed = own.A[0, 0] * own.impulse[0] > own.w[0]
-        own.pressed = np.where(pressed, 1.0, 0.0)
+        pressed = block.A[0, 0] * block.impulse[0] > block.w[0]
+        block.pressed = np.where(pressed, 1.0, 0.0)
         if law.elastic:
-            fast = hits(own.threshold, own.free[0], own.free[0] - own.approach[0])
-            hit = pressed & (own.joining <= 0.0) & fast & can_rebound(own.normal, own.tangential)
-            own.hit = np.maximum(own.hit, np.where(hit, 1.0, 0.0))
+            fast = hits(block.threshold, block.free[0], block.free[0] - block.approach[0])
+            hit = pressed & (block.joining <= 0.0) & fast & can_rebound(block.normal, block.tangential)
+            block.hit = np.maximum(block.hit, np.where(hit, 1.0, 0.0))
 
     return press
 
 
-def looking(law: Restitution) -> OwnKernel:
-    def look(own: View) -> None:
+def looking(law: Restitution) -> BlockKernel:
+    def look(block: View) -> None:
         """The velocity with which a contact comes to the next round, and whether it hits."""
-        own.came = own.free + own.dw[:3]
-        own.approaching = np.maximum(own.approaching, np.where(own.came[0] < -RESTING_SPEED, 1.0, 0.0))
+        block.came = block.free + block.dw[:3]
+        block.approaching = np.maximum(block.approaching, np.where(block.came[0] < -RESTING_SPEED, 1.0, 0.0))
         if law.elastic:
-            fast = hits(own.threshold, own.came[0], own.free[0] - own.approach[0])
-            hit = fast & can_rebound(own.normal, own.tangential)
-            own.hit = np.maximum(own.hit, np.where(hit, 1.0, 0.0))
+            fast = hits(block.threshold, block.came[0], block.free[0] - block.approach[0])
+            hit = fast & can_rebound(block.normal, block.tangential)
+            block.hit = np.maximum(block.hit, np.where(hit, 1.0, 0.0))
 
     return look
 
 
-def choosing(law: Restitution) -> OwnKernel:
-    def choose(own: View) -> None:
+def choosing(law: Restitution) -> BlockKernel:
+    def choose(block: View) -> None:
         """Whether a contact takes part in a round, and with which coefficients."""
-        settling, w, change = own.settling > 0.0, own.came[0], own.free[0] - own.approach[0]
-        elastic = can_rebound(own.normal, own.tangential) if law.elastic else False
-        own.active = np.where(takes_part(elastic, w, settling), 1.0, 0.0)
-        own.e, own.last, own.before = np.zeros(3), 0.0 * own.last, own.came
-        target = own.free
+        settling, w, change = block.settling > 0.0, block.came[0], block.free[0] - block.approach[0]
+        elastic = can_rebound(block.normal, block.tangential) if law.elastic else False
+        block.active = np.where(takes_part(elastic, w, settling), 1.0, 0.0)
+        block.e, block.last, block.before = np.zeros(3), 0.0 * block.last, block.came
+        target = block.free
         if law.elastic:
-            closure, approach = own.gap * own.pace, own.approach[0]
-            first = impact_coefficients(own.normal, own.tangential, w, approach, change, closure, own.lag)
-            e = np.where(own.first > 0.0, first, np.stack([own.normal, own.tangential, own.tangential]))
-            own.e = np.where(np.logical_not(settling) & hits(own.threshold, w, change), e, 0.0)
+            closure, approach = block.gap * block.pace, block.approach[0]
+            first = impact_coefficients(block.normal, block.tangential, w, approach, change, closure, block.lag)
+            e = np.where(block.first > 0.0, first, np.stack([block.normal, block.tangential, block.tangential]))
+            block.e = np.where(np.logical_not(settling) & hits(block.threshold, w, change), e, 0.0)
             if law.form == "velocity":
-                target = own.free + own.e * own.came
-        own.b = np.concatenate([target, own.b[3:]])  # rows of torsion and rolling have no gap, and do not rebound
+                target = block.free + block.e * block.came
+        block.b = np.concatenate([target, block.b[3:]])  # rows of torsion and rolling have no gap, and do not rebound
 
     return choose
 
 
-def taking(law: Restitution) -> OwnKernel:
-    def take(own: View) -> None:
+def taking(law: Restitution) -> BlockKernel:
+    def take(block: View) -> None:
         """The impulse of a round is given to the rounds that follow."""
-        straight = impact_impulse(law.form, own.friction[0], own.e, own.impulse[:3], own.w[:3], own.came)
-        own.last = np.concatenate([straight, own.impulse[3:]])
-        own.given, own.impulse = own.given + own.last, 0.0 * own.impulse
+        straight = impact_impulse(law.form, block.friction[0], block.e, block.impulse[:3], block.w[:3], block.came)
+        block.last = np.concatenate([straight, block.impulse[3:]])
+        block.given, block.impulse = block.given + block.last, 0.0 * block.impulse
 
     return take
 
 
-def add_energy(own: View) -> None:
-    own.energy = own.energy + energy_parts(own.e[0], own.last[:3], own.before, own.came)
+def add_energy(block: View) -> None:
+    block.energy = block.energy + energy_parts(block.e[0], block.last[:3], block.before, block.came)
 
 
-def scale_down(own: View) -> None:
-    own.given = own.given - (1.0 - own.scale) * own.last
+def scale_down(block: View) -> None:
+    block.given = block.given - (1.0 - block.scale) * block.last
 
 
-def sum_up(own: View) -> None:
-    own.impulse = own.given
+def sum_up(block: View) -> None:
+    block.impulse = block.given

@@ -58,8 +58,8 @@ class Ways(Protocol):
 class InteractingBlocks(Blocks):
     """The blocks of a problem, with what they see of each other.
 
-    Kernels have a parameter `own` (see `Blocks`), and either `way`, with z, y and x of one node on the block's way, or
-    `ways`, a list of such nodes.
+    Kernels have a parameter `block` (see `Blocks`), and either `way`, with z, y and x of one node on the block's way,
+    or `ways`, a list of such nodes.
 
     Args:
         columns: the ways of all blocks.
@@ -91,7 +91,7 @@ class InteractingBlocks(Blocks):
         self.along(_add_mobility, "waiting", blocks=self.all[self.contacts :])
         self.each(_describe_contact, None, "waiting")
         flags = {name: buffer.at(self.all) for name, buffer in self.flags.items()}
-        self.builder.loop(_join, own=fields(**flags), **self.among("waiting", self.all))
+        self.builder.loop(_join, block=fields(**flags), **self.among("waiting", self.all))
         self.builder.list_flags(self.flags["active"])
         clear(self.builder, self.joining)
         self.sum_up()
@@ -144,14 +144,14 @@ class InteractingBlocks(Blocks):
         Args:
             kernel: what to do with a block and a node.
             where: the flag of the blocks to run over; see `part`.
-            more: gives further fields of `own`.
+            more: gives further fields of `block`.
             vector: takes the place of x.
             blocks: the blocks to run over; all if not given.
         """
         for rows, way in self._ways_of(self.all if blocks is None else blocks):
             if vector is not None:
                 way = Window({**way.fields, "x": way.fields["x"].rebound({self._columns.x: vector})})
-            self.builder.loop(kernel, own=self.of(rows) | more(rows), way=way, **self.among(where, rows))
+            self.builder.loop(kernel, block=self.of(rows) | more(rows), way=way, **self.among(where, rows))
 
     def _ways_of(self, blocks: range) -> list[tuple[np.ndarray, Window]]:
         """All nodes on the ways of some blocks, in groups that share a trace: the blocks, and what they see.
@@ -175,14 +175,14 @@ class InteractingBlocks(Blocks):
             kernel: what to do with the block and its way; see `velocities` and `push`.
             block: its number.
             where: the flag that it must have; see `part`.
-            more: gives further fields of `own`.
+            more: gives further fields of `block`.
         """
         shape, short = self._shape(block), self._is_short(block)
 
         def loop(blocks: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
             nodes = zip(*(self._columns.parts_of_way(block) for block in blocks), strict=True) if short else ()
-            windows = {"own": self.of(blocks) | more(blocks), "ways": [self._columns.way(blocks, row) for row in nodes]}
-            return kernel, windows | self.among(where, blocks)
+            ways = [self._columns.way(blocks, row) for row in nodes]
+            return kernel, {"block": self.of(blocks) | more(blocks), "ways": ways} | self.among(where, blocks)
 
         schedule.add((kernel, self.width(block), shape if short else None), block, loop)
 
@@ -210,7 +210,7 @@ class InteractingBlocks(Blocks):
 
         def loop(kernel: WayKernel, rows: list[tuple[int, int]]) -> tuple[WayKernel, dict[str, Any]]:
             blocks, nodes = zip(*rows, strict=True)
-            windows = {"own": self.of(blocks), "way": self._columns.way(blocks, nodes)}
+            windows = {"block": self.of(blocks), "way": self._columns.way(blocks, nodes)}
             return kernel, windows | self.among(None, blocks)
 
         for node, size in parts.items():
@@ -218,29 +218,29 @@ class InteractingBlocks(Blocks):
             kernel = others
 
 
-def velocities(own: View, ways: list[View]) -> Any:
+def velocities(block: View, ways: list[View]) -> Any:
     """w = Z x + b of a block; if its way is long, `look_along` has found it."""
-    return reduce(add, (way.z.T @ way.x for way in ways), own.b) if ways else own.w
+    return reduce(add, (way.z.T @ way.x for way in ways), block.b) if ways else block.w
 
 
-def push(own: View, ways: list[View], change: Any) -> None:
+def push(block: View, ways: list[View], change: Any) -> None:
     """Adds to x what a change of a block's impulses does; if its way is long, that is left to `push_along`."""
     if not ways:
-        own.pushed = change
+        block.pushed = change
     for way in ways:
         way.x = way.x + way.y @ change
 
 
-def _join(own: View) -> None:
-    own.active, own.idle, own.waiting = np.array(1.0), np.array(0.0), np.array(0.0)
+def _join(block: View) -> None:
+    block.active, block.idle, block.waiting = np.array(1.0), np.array(0.0), np.array(0.0)
 
 
 # Kernels of a block and a node on its way
 
 
 def _pushing(name: str) -> WayKernel:
-    def push_field(own: View, way: View) -> None:
-        way.x = way.x + way.y @ getattr(own, name)
+    def push_field(block: View, way: View) -> None:
+        way.x = way.x + way.y @ getattr(block, name)
 
     return push_field
 
@@ -248,49 +248,49 @@ def _pushing(name: str) -> WayKernel:
 _pass_on = _pushing("pushed")
 
 
-def _see_first(own: View, way: View) -> None:
-    own.w = own.b + way.z.T @ way.x
+def _see_first(block: View, way: View) -> None:
+    block.w = block.b + way.z.T @ way.x
 
 
-def _see(own: View, way: View) -> None:
-    own.w = own.w + way.z.T @ way.x
+def _see(block: View, way: View) -> None:
+    block.w = block.w + way.z.T @ way.x
 
 
-def _see_change(own: View, way: View) -> None:
-    own.dw = own.dw + way.z.T @ way.x
+def _see_change(block: View, way: View) -> None:
+    block.dw = block.dw + way.z.T @ way.x
 
 
-def _add_block(own: View, way: View) -> None:
+def _add_block(block: View, way: View) -> None:
     A = way.z.T @ way.y
-    own.A = own.A + np.array([[A[min(i, j), max(i, j)] for j in range(len(A))] for i in range(len(A))])
+    block.A = block.A + np.array([[A[min(i, j), max(i, j)] for j in range(len(A))] for i in range(len(A))])
 
 
-def _add_mobility(own: View, way: View) -> None:
-    own.a = own.a + (way.z.T @ way.y)[0, 0]
+def _add_mobility(block: View, way: View) -> None:
+    block.a = block.a + (way.z.T @ way.y)[0, 0]
 
 
 # Kernels of a block
 
 
-def _begin_to_see(own: View) -> None:
-    own.w = own.b
+def _begin_to_see(block: View) -> None:
+    block.w = block.b
 
 
-def _without_change(own: View) -> None:
-    own.dw = np.zeros(len(own.b))
+def _without_change(block: View) -> None:
+    block.dw = np.zeros(len(block.b))
 
 
-def _without_block(own: View) -> None:
-    own.A = np.zeros(np.shape(own.A))
+def _without_block(block: View) -> None:
+    block.A = np.zeros(np.shape(block.A))
 
 
-def _without_mobility(own: View) -> None:
-    own.a = np.array(0.0)
+def _without_mobility(block: View) -> None:
+    block.a = np.array(0.0)
 
 
-def _describe_contact(own: View) -> None:
-    A = own.A
-    block, mobility = ConeBlock.of(A[:3, :3]), laws.mobilities(A, own.friction)
-    own.inverse, own.mobility = block.inverse, np.array(mobility)
-    own.normal_step, own.disc_steps = np.array(block.normal_step), np.array([1.0 / m for m in mobility])
-    own.impulse = laws.inside_cone(own.friction, own.impulse)
+def _describe_contact(block: View) -> None:
+    A = block.A
+    cone, mobility = ConeBlock.of(A[:3, :3]), laws.mobilities(A, block.friction)
+    block.inverse, block.mobility = cone.inverse, np.array(mobility)
+    block.normal_step, block.disc_steps = np.array(cone.normal_step), np.array([1.0 / m for m in mobility])
+    block.impulse = laws.inside_cone(block.friction, block.impulse)

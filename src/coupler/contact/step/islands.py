@@ -51,26 +51,26 @@ class Islands:
         """Writes loops that spread flags from blocks to the nodes on their ways, and from nodes to all their blocks."""
         flags = self._blocks.flags["refined"]
         for blocks in grouped(range(len(self._nodes)), lambda block: len(self._nodes[block])).values():
-            own = fields(refined=flags.at(blocks)) | shared(grow=self._grows)(blocks)
+            block = fields(refined=flags.at(blocks)) | shared(grow=self._grows)(blocks)
             ways = zip(*(self._nodes[block] for block in blocks), strict=True)
             nodes = [fields(unsolved=self._unsolved.at(list(row))) for row in ways]
-            self._builder.loop(_spread, own=own, nodes=nodes, **self._blocks.among("active", blocks))
+            self._builder.loop(_spread, block=block, nodes=nodes, **self._blocks.among("active", blocks))
 
 
-def _flag_contact(own: View) -> None:
-    own.refined = np.where(contact_error(own) <= own.tolerance, 0.0, 1.0)
+def _flag_contact(block: View) -> None:
+    block.refined = np.where(contact_error(block) <= block.tolerance, 0.0, 1.0)
 
 
-def _flag_joint(own: View) -> None:
-    own.refined = np.where(joint_error(own) <= own.tolerance, 0.0, 1.0)
+def _flag_joint(block: View) -> None:
+    block.refined = np.where(joint_error(block) <= block.tolerance, 0.0, 1.0)
 
 
-def _spread(own: View, nodes: list[View]) -> None:
-    flags = [own.refined, *(node.unsolved for node in nodes)]
-    own.refined = reduce(np.maximum, flags)
+def _spread(block: View, nodes: list[View]) -> None:
+    flags = [block.refined, *(node.unsolved for node in nodes)]
+    block.refined = reduce(np.maximum, flags)
     for node in nodes:
-        node.unsolved = own.refined
-    own.grow = np.maximum(own.grow, own.refined - reduce(np.minimum, flags))
+        node.unsolved = block.refined
+    block.grow = np.maximum(block.grow, block.refined - reduce(np.minimum, flags))
 
 
 def _begin(islands: View) -> None:

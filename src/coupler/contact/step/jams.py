@@ -17,7 +17,7 @@ can always cancel. If that fails as well, it is tried a last time, from the best
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,11 +57,11 @@ class Jams:
         self.closures = builder.scratch("closures", blocks.contacts)
         self._state = {name: builder.scratch(f"jams_{name}", 1) for name in ("unsolved", "tries", "relents")}
         links = [[robot.tree.place[shape.body][0] for shape in (pair.one, pair.other)] for pair in scene.pairs]
-        few = [_freedoms_between(robot, *own) < _FREE for own in links]
+        few = [_freedoms_between(robot, *pair) < _FREE for pair in links]
         self._few_freedoms = [
             contact
-            for contact, own in enumerate(i for i, pair in enumerate(scene.pairs) for _ in range(pair.count))
-            if few[own]
+            for contact, i in enumerate(i for i, pair in enumerate(scene.pairs) for _ in range(pair.count))
+            if few[i]
         ]
 
     def begin(self, jammed: Vector, gaps: Vector) -> None:
@@ -77,7 +77,7 @@ class Jams:
     def let_stick(self) -> None:
         """Writes the steps that make overlaps of jammed contacts count as touching; active blocks have been listed."""
         for contacts in self._blocks.alike(self._few_freedoms):
-            self._builder.loop(_let_stick, own=self._contacts(contacts), **self._blocks.among("active", contacts))
+            self._builder.loop(_let_stick, block=self._contacts(contacts), **self._blocks.among("active", contacts))
 
     @contextmanager
     def try_again(self, residual: Vector, limit: Vector) -> Iterator[None]:
@@ -104,19 +104,19 @@ class Jams:
         """Writes the steps that make everything that overlaps or nearly touches count as touching."""
         blocks, relents = self._blocks, shared(relents=self._state["relents"])
         for contacts in blocks.alike(range(blocks.contacts)):
-            own = self._contacts(contacts) | relents(contacts)
-            blocks.builder.loop(_relent_contact, own=own, **blocks.among("active", contacts))
+            block = self._contacts(contacts) | relents(contacts)
+            blocks.builder.loop(_relent_contact, block=block, **blocks.among("active", contacts))
         joints = range(blocks.contacts, blocks.contacts + len(self._layout.joints))
         if joints:
-            own = blocks.of(joints) | self._more(joints) | relents(joints)
-            blocks.builder.loop(_relent_joint, own=own, **blocks.among("active", joints))
+            block = blocks.of(joints) | self._more(joints) | relents(joints)
+            blocks.builder.loop(_relent_joint, block=block, **blocks.among("active", joints))
 
     def _contacts(self, contacts: Indices) -> Window:
         more = fields(closure=self.closures.at(contacts), gap=self._gaps.at(contacts))
         return self._blocks.of(contacts) | self._more(contacts) | more
 
-    def _more(self, own: Sequence[int] | np.ndarray) -> Window:
-        return shared(jammed=self._jammed)(own) | fields(step=constants(np.full(len(own), self._scene.step)))
+    def _more(self, blocks: Indices) -> Window:
+        return shared(jammed=self._jammed)(blocks) | fields(step=constants(np.full(len(blocks), self._scene.step)))
 
 
 def _freedoms_between(robot: Robot, one: int, other: int) -> int:
@@ -164,39 +164,41 @@ def _nothing_relents(state: View) -> Any:
 # Kernels of blocks
 
 
-def _see_nothing(own: View) -> None:
-    own.w = own.b  # so that it is defined before it is measured
+def _see_nothing(block: View) -> None:
+    block.w = block.b  # so that it is defined before it is measured
 
 
-def _let_stick(own: View) -> None:
+def _let_stick(block: View) -> None:
     """Jams if the push s that moves it along the normal alone, a column of A⁻¹, is large and inside the cone."""
-    n, x, y = own.inverse[0]
-    sticks = (own.closure < 0.0) & (_STUCK * own.A[0, 0] * n > 1.0) & (x * x + y * y <= (own.friction[0] * n) ** 2)
-    _touch(own, sticks)
+    n, x, y = block.inverse[0]
+    sticks = (
+        (block.closure < 0.0) & (_STUCK * block.A[0, 0] * n > 1.0) & (x * x + y * y <= (block.friction[0] * n) ** 2)
+    )
+    _touch(block, sticks)
 
 
-def _relent_contact(own: View) -> None:
-    relents = (own.closure < _NEARLY / own.step) & (own.closure != 0.0)
-    own.relents = np.where(relents, 1.0, own.relents)
-    _touch(own, relents)
+def _relent_contact(block: View) -> None:
+    relents = (block.closure < _NEARLY / block.step) & (block.closure != 0.0)
+    block.relents = np.where(relents, 1.0, block.relents)
+    _touch(block, relents)
 
 
-def _touch(own: View, touches: Any) -> None:
-    deep = touches & (own.closure < -_NEARLY / own.step)
-    own.jammed = np.maximum(own.jammed, np.where(deep, -own.gap, 0.0))
-    normal = own.b[0] - np.where(touches, own.closure, 0.0)
-    own.b = np.stack([normal, *own.b[1:]])
-    own.closure = np.where(touches, 0.0, own.closure)
+def _touch(block: View, touches: Any) -> None:
+    deep = touches & (block.closure < -_NEARLY / block.step)
+    block.jammed = np.maximum(block.jammed, np.where(deep, -block.gap, 0.0))
+    normal = block.b[0] - np.where(touches, block.closure, 0.0)
+    block.b = np.stack([normal, *block.b[1:]])
+    block.closure = np.where(touches, 0.0, block.closure)
 
 
-def _relent_joint(own: View) -> None:
-    nearly = _NEARLY / own.step
-    low, high = (own.low > -nearly) & (own.low != 0.0), (own.high < nearly) & (own.high != 0.0)
-    own.relents = np.where(low | high, 1.0, own.relents)
-    depth = np.maximum(np.where(low, own.low, 0.0), np.where(high, -own.high, 0.0))
-    own.jammed = np.maximum(own.jammed, np.where(depth > nearly, depth * own.step, 0.0))
-    own.low, own.high = np.where(low, 0.0, own.low), np.where(high, 0.0, own.high)
+def _relent_joint(block: View) -> None:
+    nearly = _NEARLY / block.step
+    low, high = (block.low > -nearly) & (block.low != 0.0), (block.high < nearly) & (block.high != 0.0)
+    block.relents = np.where(low | high, 1.0, block.relents)
+    depth = np.maximum(np.where(low, block.low, 0.0), np.where(high, -block.high, 0.0))
+    block.jammed = np.maximum(block.jammed, np.where(depth > nearly, depth * block.step, 0.0))
+    block.low, block.high = np.where(low, 0.0, block.low), np.where(high, 0.0, block.high)
 
 
-def _forget(own: View) -> None:
-    own.impulse = np.zeros(np.shape(own.impulse))
+def _forget(block: View) -> None:
+    block.impulse = np.zeros(np.shape(block.impulse))

@@ -90,9 +90,9 @@ class JointBlocks:
                 self._sweep.builder.loop(_storing(limited), view=window)
                 continue
 
-            def provide(windows: ClusterWindows, own: list[int]) -> None:
-                windows.cluster |= self._state_impulses(impulses, True, True, own).fields
-                windows.cluster |= self._block_fields(own)
+            def provide(windows: ClusterWindows, rows: list[int]) -> None:
+                windows.cluster |= self._state_impulses(impulses, True, True, rows).fields
+                windows.cluster |= self._block_fields(rows)
 
             self._visit(_part, rows, provide)
 
@@ -111,11 +111,11 @@ class JointBlocks:
         """
         schedule, contacts = self._sweep.schedule(), self._layout.contacts
 
-        def where(own: list[int]) -> Slot:
-            return self._blocks.flags[flag or "active"].at([contacts + row for row in own])
+        def where(rows: list[int]) -> Slot:
+            return self._blocks.flags[flag or "active"].at([contacts + row for row in rows])
 
-        def provide_rows(windows: ClusterWindows, shape: Shape, own: list[int]) -> None:
-            provide(windows, own)
+        def provide_rows(windows: ClusterWindows, shape: Shape, rows: list[int]) -> None:
+            provide(windows, rows)
 
         for row in rows:
             link, j = self._layout.joints[row]

@@ -201,8 +201,8 @@ class Measurement:
 
         def loop(contacts: list[int]) -> tuple[Callable[..., None], dict[str, Any]]:
             tolerance = constants(np.full(len(contacts), context.scene.tolerance))
-            own = blocks.of(contacts) | common(contacts) | fields(tolerance=tolerance)
-            windows = {"own": own, "ends": context.responses(contacts)}
+            block = blocks.of(contacts) | common(contacts) | fields(tolerance=tolerance)
+            windows = {"block": block, "ends": context.responses(contacts)}
             return _wait_if_closing, windows | {"where": blocks.flags["idle"].at(contacts)}
 
         for contact, start in enumerate(context.candidates.starts):
@@ -261,13 +261,13 @@ def _let_in(contact: View) -> None:
     contact.idle = np.array(1.0)
 
 
-def normal_velocity(own: View, ends: list[View]) -> Any:
+def normal_velocity(block: View, ends: list[View]) -> Any:
     """w_n = b_n + P_nᵀ Δu of a contact, with impulses; see `StepContext.responses`."""
-    return reduce(add, (end.P[:, 0] @ end.du for end in ends), own.b[0])
+    return reduce(add, (end.P[:, 0] @ end.du for end in ends), block.b[0])
 
 
-def _wait_if_closing(own: View, ends: list[View]) -> None:
+def _wait_if_closing(block: View, ends: list[View]) -> None:
     """Makes a contact wait that velocities after the step close too far."""
-    w = normal_velocity(own, ends)
-    own.residual = np.maximum(own.residual, -w)
-    wait(own, w < -own.tolerance)
+    w = normal_velocity(block, ends)
+    block.residual = np.maximum(block.residual, -w)
+    wait(block, w < -block.tolerance)

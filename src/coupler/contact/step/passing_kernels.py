@@ -60,55 +60,55 @@ def moving_law(moving: Mapping[str, bool], rows: int, names: Sequence[str]) -> C
 # Kernels of contacts
 
 
-def begin(own: View) -> None:
-    begin_measured_anew(own)
-    own.waiting = np.where(own.impulse[0] > 0.0, 1.0, 0.0)
+def begin(block: View) -> None:
+    begin_measured_anew(block)
+    block.waiting = np.where(block.impulse[0] > 0.0, 1.0, 0.0)
 
 
-def begin_measured_anew(own: View) -> None:
-    own.touches = np.where(own.gap <= slop(own.step), 1.0, 0.0)
+def begin_measured_anew(block: View) -> None:
+    block.touches = np.where(block.gap <= slop(block.step), 1.0, 0.0)
 
 
-def doubt(own: View, ends: list[View]) -> None:
+def doubt(block: View, ends: list[View]) -> None:
     """A contact is in doubt if it breaks its law."""
-    own.waiting = np.where(normal_velocity(own, ends) < -own.tolerance, 1.0, 0.0)
-    own.in_doubt = np.maximum(own.in_doubt, own.waiting)
+    block.waiting = np.where(normal_velocity(block, ends) < -block.tolerance, 1.0, 0.0)
+    block.in_doubt = np.maximum(block.in_doubt, block.waiting)
 
 
-def doubt_if_fast(own: View) -> None:
+def doubt_if_fast(block: View) -> None:
     """So is a contact with a field if its shape is too fast for what is seen of the ground."""
-    own.waiting = np.maximum(own.waiting, own.fast)
-    own.in_doubt = np.maximum(own.in_doubt, own.fast)
+    block.waiting = np.maximum(block.waiting, block.fast)
+    block.in_doubt = np.maximum(block.in_doubt, block.fast)
 
 
-def let_move(own: View) -> None:
-    own.moving = np.array(1.0)
+def let_move(block: View) -> None:
+    block.moving = np.array(1.0)
 
 
-def doubt_moving(own: View) -> None:
+def doubt_moving(block: View) -> None:
     """A contact stays in doubt if its pair has not passed."""
-    own.waiting = np.where(own.moving > 0.0, own.waiting, 0.0)
-    own.in_doubt = np.maximum(own.in_doubt, own.waiting)
+    block.waiting = np.where(block.moving > 0.0, block.waiting, 0.0)
+    block.in_doubt = np.maximum(block.in_doubt, block.waiting)
 
 
-def let_advance(own: View) -> None:
-    own.meeting = own.undecided = np.array(1.0)
+def let_advance(block: View) -> None:
+    block.meeting = block.undecided = np.array(1.0)
 
 
-def wait_if_meeting(own: View) -> None:
-    own.waiting = np.where(own.meeting > 0.0, 1.0, 0.0)
+def wait_if_meeting(block: View) -> None:
+    block.waiting = np.where(block.meeting > 0.0, 1.0, 0.0)
 
 
-def note_touching(own: View) -> None:
-    own.some_touch = np.maximum(own.some_touch, own.touches)
+def note_touching(block: View) -> None:
+    block.some_touch = np.maximum(block.some_touch, block.touches)
 
 
-def let_wait(own: View, ends: list[View]) -> None:
+def let_wait(block: View, ends: list[View]) -> None:
     """Contacts that touch already join first; where there are any, the others are asked again in the next round."""
-    later = (own.some_touch > 0.0) & (own.touches <= 0.0)
-    own.waiting = np.where(later, 0.0, 1.0)
-    own.joining = np.maximum(own.joining, own.waiting)
-    own.residual = np.maximum(own.residual, -normal_velocity(own, ends))
+    later = (block.some_touch > 0.0) & (block.touches <= 0.0)
+    block.waiting = np.where(later, 0.0, 1.0)
+    block.joining = np.maximum(block.joining, block.waiting)
+    block.residual = np.maximum(block.residual, -normal_velocity(block, ends))
 
 
 # Kernels of a state

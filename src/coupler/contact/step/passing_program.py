@@ -74,7 +74,7 @@ class Passing:
         touches = self._touches.at(self._pairs.contact_numbers(contacts))
         window = self._context.blocks.of(contacts) | fields(touches=touches, gap=self._gaps.at(contacts))
         window |= fields(step=constants(np.full(len(contacts), self._context.scene.step)))
-        self._builder.loop(kernel, own=window, **among)
+        self._builder.loop(kernel, block=window, **among)
 
     def look(self, residual: Vector) -> None:
         """Writes the steps that make contacts wait which break their laws and whose shapes meet.
@@ -154,14 +154,14 @@ class Passing:
             contacts_of = self._context.candidates.contacts_of
             groups = self._pairs.grouped_contacts([contact for pair in pairs for contact in contacts_of(pair)])
         for contacts in groups:
-            self._loop(kernel, contacts, flag, own=self._window(contacts))
+            self._loop(kernel, contacts, flag, block=self._window(contacts))
 
     def _each_with_links(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
         """Writes loops over the contacts with a flag, with what impulses do to their links."""
         common = shared(residual=residual, joining=self._context.blocks.joining)
         for contacts in self._pairs.contact_groups:
-            own = self._window(contacts) | common(contacts)
-            self._loop(kernel, contacts, flag, own=own, ends=self._context.responses(contacts))
+            block = self._window(contacts) | common(contacts)
+            self._loop(kernel, contacts, flag, block=block, ends=self._context.responses(contacts))
 
     def _loop(
         self, kernel: Callable[..., None], contacts: Indices, flag: str, **windows: Window | list[Window]
@@ -171,7 +171,7 @@ class Passing:
         self._builder.loop(kernel, **windows, where=flags, **measured)
 
     def _window(self, contacts: Indices) -> Window:
-        """What kernels see of contacts as `own`."""
+        """What kernels see of contacts as `block`."""
         context = self._context
         contact_fields = fields(
             touches=self._touches.at(self._pairs.contact_numbers(contacts)),

@@ -32,15 +32,15 @@ def count_pressing(
     builder.list_flags(blocks.flags["active"])
     for contacts in blocks.alike(range(blocks.contacts)):
         known = {name: constants(np.full(len(contacts), speed)) for name, speed in speeds.items()}
-        own = blocks.of(contacts) | shared(**told)(contacts) | fields(gap=gaps.at(contacts), **known)
+        block = blocks.of(contacts) | shared(**told)(contacts) | fields(gap=gaps.at(contacts), **known)
         listed = {} if rebound else blocks.among("active", contacts)
-        builder.loop(_counting(scene.penetration), own=own, **listed)
+        builder.loop(_counting(scene.penetration), block=block, **listed)
 
 
 def _counting(penetration: str | float) -> Callable[[View], None]:
-    def count(own: View) -> None:
-        own.touching = own.touching + np.where(own.impulse[0] > 0.0, 1.0, 0.0)
-        speed = np.minimum(np.maximum(-gap_seen(own.gap, penetration), 0.0) * own.pace, own.recovery)
-        own.parting = own.parting + np.where(own.gap < -_OVERLAP, own.impulse[0] * speed, 0.0)
+    def count(block: View) -> None:
+        block.touching = block.touching + np.where(block.impulse[0] > 0.0, 1.0, 0.0)
+        speed = np.minimum(np.maximum(-gap_seen(block.gap, penetration), 0.0) * block.pace, block.recovery)
+        block.parting = block.parting + np.where(block.gap < -_OVERLAP, block.impulse[0] * speed, 0.0)
 
     return count

@@ -11,7 +11,7 @@ from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
 from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, rebounding
-from coupler.contact.step.blocks import Blocks, OwnKernel
+from coupler.contact.step.blocks import BlockKernel, Blocks
 from coupler.graph import Builder, Vector, View, Window, constants, fields
 from coupler.grouping import grouped
 
@@ -68,7 +68,7 @@ class Rebounds:
                 places = [number[contact] for contact in contacts]
                 window = self._blocks.of(contacts) | self._velocities_of(contacts)
                 window |= fields(closing=self._closing.at(places), pending=pending.at([3 * i for i in places], 3))
-                self._builder.loop(_ending(law), own=window, **self._blocks.among("active", contacts))
+                self._builder.loop(_ending(law), block=window, **self._blocks.among("active", contacts))
 
     def add_given(self) -> None:
         """Writes the steps that add the impulses which contacts are given to those that are solved for."""
@@ -98,10 +98,10 @@ def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
     return beginning
 
 
-def _ending(law: Restitution) -> OwnKernel:
-    def ending(own: View) -> None:
-        solved = own.A[0, 0], own.impulse[:3], own.w[:3]
-        own.pending = pending_rebound(law, own.closing > 0.0, *solved, own.free, own.approach)
+def _ending(law: Restitution) -> BlockKernel:
+    def ending(block: View) -> None:
+        solved = block.A[0, 0], block.impulse[:3], block.w[:3]
+        block.pending = pending_rebound(law, block.closing > 0.0, *solved, block.free, block.approach)
 
     return ending
 

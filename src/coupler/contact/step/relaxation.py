@@ -133,48 +133,48 @@ def _no_residual(problem: View) -> None:
 # Contacts
 
 
-def _rest(own: View, ways: list[View]) -> None:
-    w = velocities(own, ways)
-    own.new, slides = cone_at_rest(_block(own), own.friction[0], own.impulse, w)
-    own.slides = np.where(slides, 1.0, 0.0)
+def _rest(block: View, ways: list[View]) -> None:
+    w = velocities(block, ways)
+    block.new, slides = cone_at_rest(_cone_block(block), block.friction[0], block.impulse, w)
+    block.slides = np.where(slides, 1.0, 0.0)
 
 
-def _slide(own: View, ways: list[View]) -> None:
-    own.new = cone_sliding(_block(own), own.friction[0], own.impulse, velocities(own, ways))
+def _slide(block: View, ways: list[View]) -> None:
+    block.new = cone_sliding(_cone_block(block), block.friction[0], block.impulse, velocities(block, ways))
 
 
-def _turn(own: View, ways: list[View]) -> None:
-    w, mobility = velocities(own, ways), mobilities(own)
-    own.new = turning_update(_block(own), own.A, mobility, own.friction, own.impulse, w)
+def _turn(block: View, ways: list[View]) -> None:
+    w, mobility = velocities(block, ways), mobilities(block)
+    block.new = turning_update(_cone_block(block), block.A, mobility, block.friction, block.impulse, w)
 
 
-def _take_over(own: View, ways: list[View]) -> None:
-    change = own.new - own.impulse
-    size, m = np.abs(change), mobilities(own)
-    own.change = np.maximum(own.change, m[0] * size[0])
-    for (_, rows), mobility in zip(laws.discs(own.friction), m[1:], strict=True):
-        own.change = np.maximum(own.change, mobility * reduce(np.maximum, size[rows]))
-    push(own, ways, change)
-    own.impulse, own.slides = own.new, np.array(0.0)
+def _take_over(block: View, ways: list[View]) -> None:
+    change = block.new - block.impulse
+    size, m = np.abs(change), mobilities(block)
+    block.change = np.maximum(block.change, m[0] * size[0])
+    for (_, rows), mobility in zip(laws.discs(block.friction), m[1:], strict=True):
+        block.change = np.maximum(block.change, mobility * reduce(np.maximum, size[rows]))
+    push(block, ways, change)
+    block.impulse, block.slides = block.new, np.array(0.0)
 
 
-def _judge_contact(own: View) -> None:
-    own.residual = np.maximum(own.residual, contact_error(own))
+def _judge_contact(block: View) -> None:
+    block.residual = np.maximum(block.residual, contact_error(block))
 
 
-def _block(own: View) -> ConeBlock:
-    return ConeBlock(own.A[:3, :3], own.inverse, own.normal_step, own.disc_steps[0])
+def _cone_block(block: View) -> ConeBlock:
+    return ConeBlock(block.A[:3, :3], block.inverse, block.normal_step, block.disc_steps[0])
 
 
 # Joints
 
 
-def _brake(own: View, ways: list[View]) -> None:
-    new, change = braked(own, velocities(own, ways))
-    own.change = np.maximum(own.change, change)
-    push(own, ways, np.array([new]) - own.impulse)
-    own.impulse = np.array([new])
+def _brake(block: View, ways: list[View]) -> None:
+    new, change = braked(block, velocities(block, ways))
+    block.change = np.maximum(block.change, change)
+    push(block, ways, np.array([new]) - block.impulse)
+    block.impulse = np.array([new])
 
 
-def _judge_joint(own: View) -> None:
-    own.residual = np.maximum(own.residual, joint_error(own))
+def _judge_joint(block: View) -> None:
+    block.residual = np.maximum(block.residual, joint_error(block))

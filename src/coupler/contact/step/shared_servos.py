@@ -54,23 +54,23 @@ class SharedServos:
         """
         for numbers, alike, size in self._alike():
             window = window_of(numbers) | self._members(alike, ("aim", "loss", "start"))
-            self._builder.loop(_gathering(size), own=window)
+            self._builder.loop(_gathering(size), drive=window)
             for i in range(size):
                 members = [group.members[i] for group in alike]
                 slots = {name: self._buffers[name].at(members) for name in ("push", "given")}
-                self._builder.loop(_stop_pushing, own=fields(**slots))
+                self._builder.loop(_stop_pushing, drive=fields(**slots))
             # The first member of each group pushes for all of them.
             window = fields(push=self._buffers["push"].at([group.members[0] for group in alike]))
             window |= fields(
                 total=self._buffers["push"].at(numbers), gear=constants([group.gears[0][0] for group in alike])
             )
-            self._builder.loop(_push, own=window)
+            self._builder.loop(_push, drive=window)
 
     def look(self) -> None:
         """Writes the steps from speeds of members to those of stand-ins."""
         for numbers, alike, _ in self._alike():
             window = fields(speed=self._buffers["speed"].at(numbers)) | self._members(alike, ("speed",), size=1)
-            self._builder.loop(_look, own=window)
+            self._builder.loop(_look, drive=window)
 
     def begin(self) -> None:
         """Writes the steps that clear the forces of groups, to which rows are added."""
@@ -86,7 +86,7 @@ class SharedServos:
             for i in range(size):
                 window |= fields(**{numbered("force", i): forces.at([group.members[i] for group in alike])})
             limits = constants([group.limits[0] for group in alike])
-            self._builder.loop(_sharing(size), own=window | fields(limit=limits))
+            self._builder.loop(_sharing(size), drive=window | fields(limit=limits))
 
     def _alike(self) -> list[tuple[list[int], list[SharedLimit], int]]:
         """Groups of the same size: the numbers of their stand-ins, the groups, and their size."""
@@ -112,60 +112,60 @@ def check_shared_limits(builder: Builder, groups: Sequence[SharedLimit], forces:
         window = fields(gears=constants([group.gears[0]]), limit=constants([group.limits[0]]), residual=residual.at(0))
         for i, number in enumerate(group.members):
             window |= fields(**{numbered("force", i): forces.at(number)})
-        builder.loop(_checking(len(group.members)), own=window)
+        builder.loop(_checking(len(group.members)), drive=window)
 
 
 # Kernels
 
 
-def _each(own: View, name: str, size: int) -> Any:
-    return np.array([getattr(own, numbered(name, i)) for i in range(size)])
+def _each(drive: View, name: str, size: int) -> Any:
+    return np.array([getattr(drive, numbered(name, i)) for i in range(size)])
 
 
 def _gathering(size: int) -> Callable[[View], None]:
-    def gather(own: View) -> None:
-        aim, loss, gear = (_each(own, name, size) for name in ("aim", "loss", "gear"))
-        own.aim, own.loss = gear @ aim, (gear * gear) @ loss
-        own.start = getattr(own, numbered("start", 0)) / gear[0]
-        own.given = np.array(0.0)
-        own.push = expected(own)
+    def gather(drive: View) -> None:
+        aim, loss, gear = (_each(drive, name, size) for name in ("aim", "loss", "gear"))
+        drive.aim, drive.loss = gear @ aim, (gear * gear) @ loss
+        drive.start = getattr(drive, numbered("start", 0)) / gear[0]
+        drive.given = np.array(0.0)
+        drive.push = expected(drive)
 
     return gather
 
 
-def _stop_pushing(own: View) -> None:
-    own.push = own.given = np.array(0.0)
+def _stop_pushing(drive: View) -> None:
+    drive.push = drive.given = np.array(0.0)
 
 
-def _push(own: View) -> None:
-    own.push = own.total / own.gear
+def _push(drive: View) -> None:
+    drive.push = drive.total / drive.gear
 
 
-def _look(own: View) -> None:
-    own.speed = getattr(own, numbered("speed", 0)) / getattr(own, numbered("gear", 0))
+def _look(drive: View) -> None:
+    drive.speed = getattr(drive, numbered("speed", 0)) / getattr(drive, numbered("gear", 0))
 
 
 def _sharing(size: int) -> Callable[[View], None]:
-    def share(own: View) -> None:
+    def share(drive: View) -> None:
         """Scales all forces by one factor where their sum is beyond the limit.
 
         Elsewhere the sum differs from that of the stand-in by what the solver leaves, which dampers take.
         """
-        aim, loss, gear, speed = (_each(own, name, size) for name in ("aim", "loss", "gear", "speed"))
+        aim, loss, gear, speed = (_each(drive, name, size) for name in ("aim", "loss", "gear", "speed"))
         forces = aim - loss * speed
         total, share = gear @ forces, gear * loss / ((gear * gear) @ loss)
-        beyond = np.abs(total) > own.limit
-        factor = np.where(beyond, own.total / np.where(beyond, total, 1.0), 1.0)
-        forces = factor * forces + np.where(beyond, 0.0, own.total - total) * share
+        beyond = np.abs(total) > drive.limit
+        factor = np.where(beyond, drive.total / np.where(beyond, total, 1.0), 1.0)
+        forces = factor * forces + np.where(beyond, 0.0, drive.total - total) * share
         for i, force in enumerate(forces):
-            setattr(own, numbered("force", i), force)
+            setattr(drive, numbered("force", i), force)
 
     return share
 
 
 def _checking(size: int) -> Callable[[View], None]:
-    def check(own: View) -> None:
-        total = own.gears @ _each(own, "force", size)
-        own.residual = np.where(np.abs(total) > own.limit, np.nan, own.residual)
+    def check(drive: View) -> None:
+        total = drive.gears @ _each(drive, "force", size)
+        drive.residual = np.where(np.abs(total) > drive.limit, np.nan, drive.residual)
 
     return check

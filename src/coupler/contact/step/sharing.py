@@ -63,7 +63,7 @@ class Sharing:
             clear(builder, self._counts)
             for contacts in blocks.alike(sorted(self._crowd_of)):
                 count = fields(count=self._counts.at([self._crowd_of[int(k)] for k in contacts]))
-                builder.loop(_count, own=blocks.of(contacts) | count, **blocks.among("active", contacts))
+                builder.loop(_count, block=blocks.of(contacts) | count, **blocks.among("active", contacts))
             crowds = range(self._counts.size)
             wanted = fields(count=self._counts.at(crowds), wanted=self.wanted.at([0] * len(crowds)))
             builder.loop(_want, crowd=wanted)
@@ -73,8 +73,8 @@ def _was_shared(state: View) -> Any:
     return state.change <= _SMALL
 
 
-def _count(own: View) -> None:
-    own.count = own.count + np.where(own.impulse[0] > 0.0, 1.0, 0.0)
+def _count(block: View) -> None:
+    block.count = block.count + np.where(block.impulse[0] > 0.0, 1.0, 0.0)
 
 
 def _want(crowd: View) -> None:

@@ -10,6 +10,7 @@ from coupler.graph.expr import Node
 from coupler.graph.kernel import Kernel
 from coupler.graph.llvm.row_table import FIELDS, instructions
 from coupler.graph.llvm.rows import RowFunctions
+from coupler.grouping import grouped
 from coupler.rows import CLEAR, RowCode
 
 _FEW = 8  # results that are stored one by one
@@ -67,16 +68,14 @@ class KernelRows:
 
     def stored(self, outputs: Sequence[Node]) -> dict[int, list[int]]:
         """Which of the kernel's results are moved to where they belong all at once, by pointer."""
-        by_pointer: dict[int, list[int]] = {}
-        for i, (node, at) in enumerate(zip(outputs, self._kernel.stores, strict=False)):
-            if node.op == "part":
-                by_pointer.setdefault(at.pointer, []).append(i)
-        return {pointer: own for pointer, own in by_pointer.items() if len(own) > _FEW}
+        parts = [i for i, node in enumerate(outputs) if node.op == "part"]
+        by_pointer = grouped(parts, lambda i: self._kernel.stores[i].pointer)
+        return {pointer: numbers for pointer, numbers in by_pointer.items() if len(numbers) > _FEW}
 
     def store(self, outputs: Sequence[Node], moved: dict[int, list[int]], masked: bool) -> None:
         """Moves those results."""
-        for pointer, own in moved.items():
-            pairs = [(self.place(outputs[i]), self._kernel.stores[i].offset) for i in own]
+        for pointer, numbers in moved.items():
+            pairs = [(self.place(outputs[i]), self._kernel.stores[i].offset) for i in numbers]
             self._move("%w", f"%p{pointer}", pairs, masked)
 
     def _move(self, source: str, target: str, pairs: Iterable[tuple[int, int]], masked: bool = False) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.grouping import grouped
 from coupler.io.contact_pairs import read_contact_pair
 from coupler.io.limits import BODIES, KEYFRAMES
 from coupler.io.reading import Options, read_keyframe
@@ -171,12 +172,8 @@ def _passive(element: Element) -> dict[str, Any]:
 
 def _merge_chains(d: Description) -> None:
     """Merges chains of joints that are written as parts of one joint."""
-    chains: dict[str, list[tuple[JointPart, Element]]] = {}
-    for joint in d.joints.values():
-        part = joint.element.find("part")
-        if part is not None:
-            chains.setdefault(part.require("of"), []).append((joint, part))
-    for name, chain in chains.items():
+    parts = [(joint, part) for joint in d.joints.values() if (part := joint.element.find("part")) is not None]
+    for name, chain in grouped(parts, lambda pair: pair[1].require("of")).items():
         first, part = chain[0]
         parts = [joint for joint, _ in chain]
         for joint, following in pairwise(parts):

@@ -55,11 +55,11 @@ def has_patches(geometry: Geometry) -> bool:
     return isinstance(geometry, Box | Cylinder | Capsule | Hull)
 
 
-def sides(geometry: Geometry) -> int:
-    """The number of corners of a shape's patches."""
-    return (
-        faces_of(geometry)[1].shape[1] if isinstance(geometry, Hull) else _CAP if isinstance(geometry, Cylinder) else 4
-    )
+def corners(geometry: Geometry) -> int:
+    """The number of corners of a shape's patches; 3 if it has none."""
+    if isinstance(geometry, Hull):
+        return faces_of(geometry)[1].shape[1]
+    return 3 if not has_patches(geometry) else _CAP if isinstance(geometry, Cylinder) else 4
 
 
 def facing(geometry: Any, d: Array) -> Patch:

@@ -25,22 +25,23 @@ from coupler.contact.collision.convex.contacts import (
     sides_to_try,
     starts,
 )
-from coupler.contact.collision.convex.patches import (
-    faces_of,
-    facing,
-    has_patches,
-    raised,
-    sides,
-)
+from coupler.contact.collision.convex.patches import corners, faces_of, facing, raised
 from coupler.contact.collision.geometry import contact_of
 from coupler.contact.collision.pair_groups import ShapeOnLink
-from coupler.contact.collision.tables import form, numbers, put_contact, rows_of, window_rows, with_numbers
+from coupler.contact.collision.tables import (
+    form,
+    numbers,
+    pair_by_pair,
+    put_contact,
+    rows_of,
+    window_rows,
+    with_numbers,
+)
 from coupler.graph import Builder, Field, Slot, View, Window, constants, fields
 from coupler.grouping import grouped
 from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform
 
-Array = Any  # nodes of a trace
 Rows = Sequence[int]
 Forms = tuple[Geometry, Geometry]
 Placed = Callable[[View, Rows], tuple[Transform, Transform]]
@@ -56,7 +57,7 @@ class Search:
         """Makes the buffers for pairs of shapes, `ends`, each with a listed flag whether it is searched."""
         self._builder, self._ends, self._among = builder, ends, flags
         self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
-        self._most = most = max(_corners(shape) for both in self._forms for shape in both)
+        self._most = most = max(corners(shape) for both in self._forms for shape in both)
         first = max(_STARTS[_boxes(both)] for both in self._forms)
         layout = dict(ascent.FIELDS) | {"E": (3, 3), "r": 3}
         layout |= {"axes": (2, 3), "sign": (), "most": 4, "corner": (4, 2)}
@@ -141,8 +142,8 @@ class Search:
         """One step of each search that is not finished."""
         searching = self._records[self._places].fields["searching"]
         assert isinstance(searching, Slot)
-        loops = [own for side in (0, 1) for own in self._pairs_looked_at(side)] + [np.array(self._all)]
-        with self._builder.interleave(_pair_by_pair(loops)):  # one way through the pairs, not one for each kind
+        loops = [*self._pairs_looked_at(0), *self._pairs_looked_at(1), np.array(self._all)]
+        with self._builder.interleave(pair_by_pair(loops)):  # one way through the pairs, not one for each kind
             for side in (0, 1):
                 self._look_at(self._all, side, kernels.tip, kernels.tip_of_hull, searching)
             window = self._window(self._all) | fields(going=self._going.at([0] * len(self._all)))
@@ -216,13 +217,9 @@ class Search:
 
     def _pairs_looked_at(self, side: int) -> list[np.ndarray]:
         """The pairs in each loop that `_look_at` writes over all of them, row by row."""
-        kinds = self._alike(lambda i: self._key(i, side))
-        rows = [[self._rows_looked_at(i, side) for i in alike] for alike in kinds]
-        return [np.repeat(alike, many) for alike, many in zip(kinds, rows, strict=True)]
-
-    def _rows_looked_at(self, i: int, side: int) -> int:
-        own = self._forms[i][side]
-        return len(cores.chunks(own)) if isinstance(own, Hull) else 1
+        shapes = [both[side] for both in self._forms]
+        rows = [len(cores.chunks(shape)) if isinstance(shape, Hull) else 1 for shape in shapes]
+        return [np.repeat(alike, [rows[i] for i in alike]) for alike in self._alike(lambda i: self._key(i, side))]
 
     def _try_faces(self, rows: Rows, side: int) -> None:
         """Tries the normals of hulls' faces as directions to start from."""
@@ -264,7 +261,7 @@ class Search:
         rows: Rows,
         side: int,
         table: Callable[[Any], np.ndarray],
-        look: Callable[[View, int], None],
+        look: Callable[..., None],
         where: Slot | None = None,
         more: Window | None = None,
     ) -> None:
@@ -272,19 +269,16 @@ class Search:
         tables = [table(self._forms[i][side]) for i in rows]
         repeated = np.repeat(np.arange(len(rows)), [len(values) for values in tables])
 
-        def looking(pair: View) -> None:
-            look(pair, side)
-
         window = self._window(rows) if more is None else self._window(rows) | more
         window = window_rows(window, repeated) | fields(table=constants(np.concatenate(tables)))
         pairs = np.array(rows)[repeated]
-        self._builder.loop(looking, pair=window, among=self._flags(pairs), where=rows_of(where, pairs))
+        self._builder.loop(partial(look, side=side), pair=window, among=self._flags(pairs), where=rows_of(where, pairs))
 
     # Rows.
 
     def _key(self, i: int, side: int) -> Hashable:
         shape = self._forms[i][side]
-        return (Hull, _corners(shape)) if isinstance(shape, Hull) else form(shape)
+        return (Hull, corners(shape)) if isinstance(shape, Hull) else form(shape)
 
     @property
     def _all(self) -> range:
@@ -304,17 +298,3 @@ class Search:
 
 def _boxes(both: Forms) -> bool:
     return all(isinstance(shape, Box) for shape in both)
-
-
-def _corners(shape: Geometry) -> int:
-    return sides(shape) if has_patches(shape) else 3
-
-
-def _pair_by_pair(loops: Sequence[np.ndarray]) -> np.ndarray:
-    """The order in which loops take their next rows, so that all rows of a pair come before those of the next pair.
-
-    Args:
-        loops: for each loop, the pairs of its rows, in ascending order.
-    """
-    turns = np.repeat(np.arange(len(loops)), [len(pairs) for pairs in loops])
-    return turns[np.argsort(np.concatenate(loops), kind="stable")]

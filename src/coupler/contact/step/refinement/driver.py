@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.rows import BlockRecords, Indices, Layout
-from coupler.contact.step.blocks import OwnKernel, shared
+from coupler.contact.step.blocks import BlockKernel, shared
 from coupler.contact.step.interaction import InteractingBlocks, Ways
 from coupler.contact.step.refinement import gauge, interior, newton, path, rules, shares
 from coupler.contact.step.refinement.elimination import Elimination
@@ -166,10 +166,10 @@ class Refinement:
             self._windows[blocks[0]] = self._records.of(blocks) | shared(**self._state)(blocks)
         return self._windows[blocks[0]]
 
-    def _run(self, contact: OwnKernel, joint: OwnKernel) -> None:
+    def _run(self, contact: BlockKernel, joint: BlockKernel) -> None:
         self._blocks.each(contact, joint, more=self._more)
 
-    def _sum_up(self, contact: OwnKernel, joint: OwnKernel) -> None:
+    def _sum_up(self, contact: BlockKernel, joint: BlockKernel) -> None:
         """Writes the steps from the impulses that kernels put into `pushed` to x, and to velocities."""
         self._run(contact, joint)
         self._blocks.sum_up("pushed")
@@ -184,67 +184,67 @@ class Refinement:
 # Blocks of both kinds
 
 
-def _keep_contact(own: View) -> None:
-    _keep(own, [*interior.contact_layout(3, 1), *path.contact_layout(3)])
+def _keep_contact(block: View) -> None:
+    _keep(block, [*interior.contact_layout(3, 1), *path.contact_layout(3)])
 
 
-def _keep_joint(own: View) -> None:
-    _keep(own, [*interior.JOINT, *path.JOINT])
+def _keep_joint(block: View) -> None:
+    _keep(block, [*interior.JOINT, *path.JOINT])
 
 
-def _keep(own: View, names: Iterable[str]) -> None:
-    own.point = own.best = own.swept = own.impulse
+def _keep(block: View, names: Iterable[str]) -> None:
+    block.point = block.best = block.swept = block.impulse
     for name in ("p", "Q", *names):  # rules that a state does not follow compute with them all the same
-        setattr(own, name, np.zeros(np.shape(getattr(own, name))))
-    own.s, own.phi = np.ones(len(own.s)), np.ones(np.shape(own.phi))
+        setattr(block, name, np.zeros(np.shape(getattr(block, name))))
+    block.s, block.phi = np.ones(len(block.s)), np.ones(np.shape(block.phi))
 
 
-def _take(own: View) -> None:
-    own.best = np.where(own.better > 0.0, own.impulse, own.best)
-    own.point = np.where(own.accepted > 0.0, own.impulse, own.point)
+def _take(block: View) -> None:
+    block.best = np.where(block.better > 0.0, block.impulse, block.best)
+    block.point = np.where(block.accepted > 0.0, block.impulse, block.point)
 
 
-def _restore(own: View) -> None:
-    own.impulse = own.best
+def _restore(block: View) -> None:
+    block.impulse = block.best
 
 
-def _set_out(own: View) -> None:
-    own.origin = own.from_sweeps * own.swept
+def _set_out(block: View) -> None:
+    block.origin = block.from_sweeps * block.swept
 
 
-def _push_origin(own: View) -> None:
-    own.pushed = own.origin
+def _push_origin(block: View) -> None:
+    block.pushed = block.origin
 
 
 # Contacts
 
 
-def _scale_contact(own: View) -> None:
-    root, fast = interior.by_rows(own, interior.root_masses(own)), np.abs(own.b)
-    own.speed = reduce(np.maximum, root * fast, own.speed)
-    own.limit = reduce(np.maximum, fast, own.limit)
-    own.scale = np.maximum(own.scale, own.impulse[0] / root[0])
-    own.fast = np.maximum(own.fast, own.A[0, 0] * own.impulse[0])
-    own.normals = own.normals + 1.0
+def _scale_contact(block: View) -> None:
+    root, fast = interior.by_rows(block, interior.root_masses(block)), np.abs(block.b)
+    block.speed = reduce(np.maximum, root * fast, block.speed)
+    block.limit = reduce(np.maximum, fast, block.limit)
+    block.scale = np.maximum(block.scale, block.impulse[0] / root[0])
+    block.fast = np.maximum(block.fast, block.A[0, 0] * block.impulse[0])
+    block.normals = block.normals + 1.0
 
 
-def _push_contact(own: View) -> None:
-    tracked = path.impulses_of_contact(own)
-    own.pushed = np.where(own.by_newton > 0.0, own.point, np.where(own.by_path > 0.0, tracked, own.inner))
+def _push_contact(block: View) -> None:
+    tracked = path.impulses_of_contact(block)
+    block.pushed = np.where(block.by_newton > 0.0, block.point, np.where(block.by_path > 0.0, tracked, block.inner))
 
 
 # Joints
 
 
-def _scale_joint(own: View) -> None:
-    mass = interior.root_mass(own)
-    own.speed = np.maximum(own.speed, mass * np.abs(own.b[0]))
-    own.limit = np.maximum(own.limit, np.abs(own.b[0]))
-    own.scale = np.maximum(own.scale, np.abs(own.impulse[0]) / mass)
-    own.fast = np.maximum(own.fast, own.a * np.abs(own.impulse[0]))
-    own.normals = own.normals + 1.0
+def _scale_joint(block: View) -> None:
+    mass = interior.root_mass(block)
+    block.speed = np.maximum(block.speed, mass * np.abs(block.b[0]))
+    block.limit = np.maximum(block.limit, np.abs(block.b[0]))
+    block.scale = np.maximum(block.scale, np.abs(block.impulse[0]) / mass)
+    block.fast = np.maximum(block.fast, block.a * np.abs(block.impulse[0]))
+    block.normals = block.normals + 1.0
 
 
-def _push_joint(own: View) -> None:
-    tracked, inner = path.impulse_of_joint(own), interior.together(own.inner)
-    own.pushed = np.where(own.by_newton > 0.0, own.point, np.where(own.by_path > 0.0, tracked, inner))
+def _push_joint(block: View) -> None:
+    tracked, inner = path.impulse_of_joint(block), interior.together(block.inner)
+    block.pushed = np.where(block.by_newton > 0.0, block.point, np.where(block.by_path > 0.0, tracked, inner))

@@ -159,7 +159,7 @@ class Elimination:
         def loop(rows: list[tuple[int, int, int, int]]) -> tuple[Callable[..., None], dict[str, Any]]:
             blocks, ones, others, starts = (list(column) for column in zip(*rows, strict=True))
             entry = Place.block(self._S, 0, shape, self._sizes[j]).field
-            windows = {"own": self._blocks.of(blocks), "entry": fields(S=self._S.at(starts, entry))}
+            windows = {"block": self._blocks.of(blocks), "entry": fields(S=self._S.at(starts, entry))}
             windows |= {"one": self._columns.way(blocks, ones), "other": self._columns.way(blocks, others)}
             return _couple, windows | self._blocks.among(None, blocks)
 
@@ -215,8 +215,8 @@ def _positive(matrix: View) -> None:
     matrix.sign = np.array(1.0)
 
 
-def _couple(own: View, one: View, other: View, entry: View) -> None:
-    entry.S = entry.S + one.y @ (own.Q @ other.z.T)
+def _couple(block: View, one: View, other: View, entry: View) -> None:
+    entry.S = entry.S + one.y @ (block.Q @ other.z.T)
 
 
 def _reduced(S: Any, L: Any, U: Any) -> Any:

@@ -18,23 +18,23 @@ from coupler.graph import View
 _HELD = 1e-6  # of mobilities: added to A's diagonal, because rows that are all held may be redundant
 
 
-def hold_contact(own: View) -> None:
-    normal, *others = mobilities(own)
-    stiff = 1.0 / (_HELD * by_rows(own, [normal + laws.TINY, *others]))
-    own.p, own.Q = -stiff * own.b, stiff[:, None] * np.eye(len(stiff))
+def hold_contact(block: View) -> None:
+    normal, *others = mobilities(block)
+    stiff = 1.0 / (_HELD * by_rows(block, [normal + laws.TINY, *others]))
+    block.p, block.Q = -stiff * block.b, stiff[:, None] * np.eye(len(stiff))
 
 
-def gauge_contact(own: View) -> None:
-    held = np.abs(own.p - own.Q @ own.dw) / by_rows(own, root_masses(own))
-    own.scale = reduce(np.maximum, held, own.scale)
-    own.impulse = own.best
+def gauge_contact(block: View) -> None:
+    held = np.abs(block.p - block.Q @ block.dw) / by_rows(block, root_masses(block))
+    block.scale = reduce(np.maximum, held, block.scale)
+    block.impulse = block.best
 
 
-def hold_joint(own: View) -> None:
-    stiff = 1.0 / (_HELD * (own.a + laws.TINY))
-    own.p, own.Q = -stiff * own.b, np.array([[stiff]])
+def hold_joint(block: View) -> None:
+    stiff = 1.0 / (_HELD * (block.a + laws.TINY))
+    block.p, block.Q = -stiff * block.b, np.array([[stiff]])
 
 
-def gauge_joint(own: View) -> None:
-    own.scale = np.maximum(own.scale, np.abs((own.p - own.Q @ own.dw)[0]) * np.sqrt(own.a + laws.TINY))
-    own.impulse = own.best
+def gauge_joint(block: View) -> None:
+    block.scale = np.maximum(block.scale, np.abs((block.p - block.Q @ block.dw)[0]) * np.sqrt(block.a + laws.TINY))
+    block.impulse = block.best

@@ -66,102 +66,102 @@ def stay_inside(state: View) -> None:
 # Contacts
 
 
-def root_masses(own: View) -> list[Any]:
+def root_masses(block: View) -> list[Any]:
     """1/√mobility of the normal and of each disc: in these units all contacts look alike."""
-    return [np.sqrt(own.normal_step), *np.sqrt(own.disc_steps)]
+    return [np.sqrt(block.normal_step), *np.sqrt(block.disc_steps)]
 
 
-def by_rows(own: View, values: list[Any]) -> Array:
+def by_rows(block: View, values: list[Any]) -> Array:
     """Values of the normal and of each disc, repeated for each of their rows."""
-    discs = zip(values[1:], _discs(own), strict=True)
+    discs = zip(values[1:], _discs(block), strict=True)
     return np.stack([values[0], *(value for value, (_, _, rows) in discs for _ in range(rows.stop - rows.start))])
 
 
-def _discs(own: View) -> list[tuple[int, Any, slice]]:
+def _discs(block: View) -> list[tuple[int, Any, slice]]:
     """The number, the coefficient and the rows of each disc."""
-    return [(k, size, rows) for k, (size, rows) in enumerate(laws.discs(own.friction))]
+    return [(k, size, rows) for k, (size, rows) in enumerate(laws.discs(block.friction))]
 
 
-def root_mass(own: View) -> Any:
+def root_mass(block: View) -> Any:
     """1/√mobility of a joint."""
-    return 1.0 / np.sqrt(own.a + laws.TINY)
+    return 1.0 / np.sqrt(block.a + laws.TINY)
 
 
-def start_contact(own: View) -> None:
-    n, *others = root_masses(own)
+def start_contact(block: View) -> None:
+    n, *others = root_masses(block)
     least = np.minimum(n, others[0])
-    nothing = [0.0] * (len(own.inner) - 1)
-    own.inner, own.s = (np.stack([x, *nothing]) for x in (least * own.scale, own.speed / least))
-    own.phi = np.stack([own.speed / least] * len(others))
+    nothing = [0.0] * (len(block.inner) - 1)
+    block.inner, block.s = (np.stack([x, *nothing]) for x in (least * block.scale, block.speed / least))
+    block.phi = np.stack([block.speed / least] * len(others))
 
 
-def multiply_contact(own: View) -> None:
-    own.products = own.products + own.inner @ own.s
-    for k in range(len(own.phi)):
-        own.products = own.products + own.inner[0] * own.phi[k]
-    own.count = own.count + (1.0 + len(own.phi))
+def multiply_contact(block: View) -> None:
+    block.products = block.products + block.inner @ block.s
+    for k in range(len(block.phi)):
+        block.products = block.products + block.inner[0] * block.phi[k]
+    block.count = block.count + (1.0 + len(block.phi))
 
 
-def predict_contact(own: View) -> None:
-    _interior_contact(own, 0.0, [(0.0, np.zeros(rows.stop - rows.start)) for _, _, rows in _discs(own)])
+def predict_contact(block: View) -> None:
+    _interior_contact(block, 0.0, [(0.0, np.zeros(rows.stop - rows.start)) for _, _, rows in _discs(block)])
 
 
-def correct_contact(own: View) -> None:
-    dn, keep = own.d_inner[0], 1.0 - own.centring  # a step that only centres has no second order
+def correct_contact(block: View) -> None:
+    dn, keep = block.d_inner[0], 1.0 - block.centring  # a step that only centres has no second order
     second = []
-    for k, size, rows in _discs(own):
-        dt, ds, dphi = own.d_inner[rows], own.d_s[rows], own.d_phi[k]
+    for k, size, rows in _discs(block):
+        dt, ds, dphi = block.d_inner[rows], block.d_s[rows], block.d_phi[k]
         second.append((keep * (dn * dphi + dt @ ds), keep * (size**2 * dn * ds + dphi * dt)))
-    _interior_contact(own, keep * (dn * own.d_s[0]), second)
+    _interior_contact(block, keep * (dn * block.d_s[0]), second)
 
 
-def _interior_contact(own: View, second_n: Any, second: list[tuple[Any, Any]]) -> None:
+def _interior_contact(block: View, second_n: Any, second: list[tuple[Any, Any]]) -> None:
     """p and Q of a contact, given the second-order terms of the normal's equation and of each disc's two."""
-    n, target = own.inner[0], own.sigma * own.kappa
-    own.gap = gap = own.w - own.s
-    normal = _normal(n, own.s[0], gap[0], target - n * own.s[0] - second_n)
+    n, target = block.inner[0], block.sigma * block.kappa
+    block.gap = gap = block.w - block.s
+    normal = _normal(n, block.s[0], gap[0], target - n * block.s[0] - second_n)
     discs, missing = [], []
-    for (k, size, rows), (second_0, second_t) in zip(_discs(own), second, strict=True):
-        t, s, phi = own.inner[rows], own.s[rows], own.phi[k]
+    for (k, size, rows), (second_0, second_t) in zip(_discs(block), second, strict=True):
+        t, s, phi = block.inner[rows], block.s[rows], block.phi[k]
         e = -(size**2 * n * s + phi * t) - second_t
         e0 = target - (n * phi + t @ s) - second_0
         discs.append(_disc(size, n, phi, t, s, gap[rows], e0, e))
         missing.append(e0)
-    own.p, own.Q = answer(*normal, discs)
-    own.e0 = np.stack(missing)
+    block.p, block.Q = answer(*normal, discs)
+    block.e0 = np.stack(missing)
 
 
-def direct_contact(own: View) -> None:
+def direct_contact(block: View) -> None:
     """The direction of the step, and how far it may go to stay inside."""
-    own.d_inner, own.d_s = own.p - own.Q @ own.dw, own.dw + own.gap
-    n, dn = own.inner[0], own.d_inner[0]
-    steps, changes = [_longest_positive(n, dn), _longest_positive(own.s[0], own.d_s[0])], []
-    for k, size, rows in _discs(own):
-        t, s, dt, ds = own.inner[rows], own.s[rows], own.d_inner[rows], own.d_s[rows]
-        changes.append((own.e0[k] - own.phi[k] * dn - t @ ds - s @ dt) / n)
+    block.d_inner, block.d_s = block.p - block.Q @ block.dw, block.dw + block.gap
+    n, dn = block.inner[0], block.d_inner[0]
+    steps, changes = [_longest_positive(n, dn), _longest_positive(block.s[0], block.d_s[0])], []
+    for k, size, rows in _discs(block):
+        t, s, dt, ds = block.inner[rows], block.s[rows], block.d_inner[rows], block.d_s[rows]
+        changes.append((block.e0[k] - block.phi[k] * dn - t @ ds - s @ dt) / n)
         steps.append(_longest_in_cone(size * n, size * dn, t, dt))
-        steps.append(_longest_in_cone(own.phi[k], changes[k], size * s, size * ds))
-    own.d_phi = np.stack(changes)
+        steps.append(_longest_in_cone(block.phi[k], changes[k], size * s, size * ds))
+    block.d_phi = np.stack(changes)
     for step in steps:
-        own.length = np.minimum(own.length, step)
+        block.length = np.minimum(block.length, step)
 
 
-def foresee_contact(own: View) -> None:
+def foresee_contact(block: View) -> None:
     """Adds up the products that the predicted step would leave."""
-    inner, s, phi = (x + own.length * dx for x, dx in _inside(own))
-    own.products = own.products + inner @ s
+    inner, s, phi = (x + block.length * dx for x, dx in _inside(block))
+    block.products = block.products + inner @ s
     for k in range(len(phi)):
-        own.products = own.products + inner[0] * phi[k]
+        block.products = block.products + inner[0] * phi[k]
 
 
-def _inside(own: View) -> list[tuple[Any, Any]]:
+def _inside(block: View) -> list[tuple[Any, Any]]:
     """The unknowns of a block, and their changes."""
-    return [(own.inner, own.d_inner), (own.s, own.d_s), (own.phi, own.d_phi)]
+    return [(block.inner, block.d_inner), (block.s, block.d_s), (block.phi, block.d_phi)]
 
 
-def advance_contact(own: View) -> None:
-    own.inner, own.s, own.phi = (x + own.length * dx for x, dx in _inside(own))
-    own.impulse = laws.inside_cone(own.friction, own.inner)
+def advance_contact(block: View) -> None:
+    block.inner, block.s, block.phi = (x + block.length * dx for x, dx in _inside(block))
+    block.impulse = laws.inside_cone(block.friction, block.inner)
 
 
 # Joints: friction is a disc of one row, and limits are normals, of which the upper one pushes back.
@@ -172,75 +172,75 @@ def together(parts: Any) -> Any:
     return np.array([parts[0] + parts[1] - parts[2]])
 
 
-def near_parts(own: View) -> Any:
+def near_parts(block: View) -> Any:
     """1 for friction and limits that play a part, 0 for others; none does where limits leave a joint no freedom."""
-    reach = _FAR_LIMIT * own.speed * np.sqrt(own.a + laws.TINY)
-    apart = np.stack([np.where(own.bound > 0.0, -1.0, 1.0) * reach, own.b[0] - own.low, own.high - own.b[0]])
-    return np.where((apart < reach) & (own.low < own.high), 1.0, 0.0)
+    reach = _FAR_LIMIT * block.speed * np.sqrt(block.a + laws.TINY)
+    apart = np.stack([np.where(block.bound > 0.0, -1.0, 1.0) * reach, block.b[0] - block.low, block.high - block.b[0]])
+    return np.where((apart < reach) & (block.low < block.high), 1.0, 0.0)
 
 
-def start_joint(own: View) -> None:
-    mass, near = root_mass(own), near_parts(own)
-    own.near, own.inner = near, near * np.stack([0.0, mass * own.scale, mass * own.scale])
-    own.s = np.stack([0.0, own.speed / mass, own.speed / mass])
-    own.phi = own.scale * own.speed
+def start_joint(block: View) -> None:
+    mass, near = root_mass(block), near_parts(block)
+    block.near, block.inner = near, near * np.stack([0.0, mass * block.scale, mass * block.scale])
+    block.s = np.stack([0.0, block.speed / mass, block.speed / mass])
+    block.phi = block.scale * block.speed
 
 
-def multiply_joint(own: View) -> None:
-    own.products = own.products + (own.near * own.inner) @ own.s + own.near[0] * own.phi
-    own.count = own.count + own.near[0] + own.near[1] + own.near[2]
+def multiply_joint(block: View) -> None:
+    block.products = block.products + (block.near * block.inner) @ block.s + block.near[0] * block.phi
+    block.count = block.count + block.near[0] + block.near[1] + block.near[2]
 
 
-def predict_joint(own: View) -> None:
-    _interior_joint(own, own.w[0], np.zeros(3), 0.0)
+def predict_joint(block: View) -> None:
+    _interior_joint(block, block.w[0], np.zeros(3), 0.0)
 
 
-def correct_joint(own: View) -> None:
-    keep, (dt, _, _), (ds, _, _) = 1.0 - own.centring, own.d_inner, own.d_s
-    second = own.d_inner * own.d_s
+def correct_joint(block: View) -> None:
+    keep, (dt, _, _), (ds, _, _) = 1.0 - block.centring, block.d_inner, block.d_s
+    second = block.d_inner * block.d_s
     second = keep * np.stack([dt * ds, second[1], second[2]])
-    _interior_joint(own, own.w[0], second, keep * own.d_phi * dt)
+    _interior_joint(block, block.w[0], second, keep * block.d_phi * dt)
 
 
-def _interior_joint(own: View, w: Any, second: Any, second_disc: Any) -> None:
+def _interior_joint(block: View, w: Any, second: Any, second_disc: Any) -> None:
     """p and Q of a joint, given the second-order terms of its equations; a joint without freedom is held."""
-    target, near = own.sigma * own.kappa, own.near
-    own.gap = gap = near * (np.stack([w, w - own.low, own.high - w]) - own.s)
-    t, s = own.inner[:1], own.s[:1]
-    own.e0 = near[0] * (target - own.phi - t @ s - second[0])
-    e = -(own.bound**2 * s + own.phi * t) - np.array([second_disc])
-    p, _, Q = _disc(own.bound, 1.0, own.phi, t, s, gap[:1], own.e0, e)
+    target, near = block.sigma * block.kappa, block.near
+    block.gap = gap = near * (np.stack([w, w - block.low, block.high - w]) - block.s)
+    t, s = block.inner[:1], block.s[:1]
+    block.e0 = near[0] * (target - block.phi - t @ s - second[0])
+    e = -(block.bound**2 * s + block.phi * t) - np.array([second_disc])
+    p, _, Q = _disc(block.bound, 1.0, block.phi, t, s, gap[:1], block.e0, e)
     parts = [(near[0] * p[0], near[0] * Q[0, 0])]
     for k in (1, 2):
-        each = _normal(own.inner[k], own.s[k], gap[k], target - own.inner[k] * own.s[k] - second[k])
+        each = _normal(block.inner[k], block.s[k], gap[k], target - block.inner[k] * block.s[k] - second[k])
         parts.append((near[k] * each[0], near[k] * each[1]))
-    stiff = np.where(own.low < own.high, 0.0, 1.0 / (SOFT * (own.a + laws.TINY)))
-    parts[1] = parts[1][0] + stiff * (own.low - w), parts[1][1] + stiff
-    own.part_p, own.part_Q = (np.stack(values) for values in zip(*parts, strict=True))
-    own.p, own.Q = together(own.part_p), np.array([[parts[0][1] + parts[1][1] + parts[2][1]]])
+    stiff = np.where(block.low < block.high, 0.0, 1.0 / (SOFT * (block.a + laws.TINY)))
+    parts[1] = parts[1][0] + stiff * (block.low - w), parts[1][1] + stiff
+    block.part_p, block.part_Q = (np.stack(values) for values in zip(*parts, strict=True))
+    block.p, block.Q = together(block.part_p), np.array([[parts[0][1] + parts[1][1] + parts[2][1]]])
 
 
-def direct_joint(own: View) -> None:
-    change = own.dw[0] * np.array([1.0, 1.0, -1.0])
-    own.d_inner, own.d_s = own.part_p - own.part_Q * change, own.near * (change + own.gap)
-    t, s, dt, ds = own.inner[:1], own.s[:1], own.d_inner[:1], own.d_s[:1]
-    own.d_phi = own.near[0] * (own.e0 - t @ ds - s @ dt)
+def direct_joint(block: View) -> None:
+    change = block.dw[0] * np.array([1.0, 1.0, -1.0])
+    block.d_inner, block.d_s = block.part_p - block.part_Q * change, block.near * (change + block.gap)
+    t, s, dt, ds = block.inner[:1], block.s[:1], block.d_inner[:1], block.d_s[:1]
+    block.d_phi = block.near[0] * (block.e0 - t @ ds - s @ dt)
     for step in (
-        *(_longest_positive(x[k], own.near[k] * dx[k]) for x, dx in _inside(own)[:2] for k in (1, 2)),
-        _longest_in_cone(own.bound, 0.0, t, dt),
-        _longest_in_cone(own.phi, own.d_phi, own.bound * s, own.bound * ds),
+        *(_longest_positive(x[k], block.near[k] * dx[k]) for x, dx in _inside(block)[:2] for k in (1, 2)),
+        _longest_in_cone(block.bound, 0.0, t, dt),
+        _longest_in_cone(block.phi, block.d_phi, block.bound * s, block.bound * ds),
     ):
-        own.length = np.minimum(own.length, step)
+        block.length = np.minimum(block.length, step)
 
 
-def foresee_joint(own: View) -> None:
-    inner, s, phi = (x + own.length * dx for x, dx in _inside(own))
-    own.products = own.products + (own.near * inner) @ s + own.near[0] * phi
+def foresee_joint(block: View) -> None:
+    inner, s, phi = (x + block.length * dx for x, dx in _inside(block))
+    block.products = block.products + (block.near * inner) @ s + block.near[0] * phi
 
 
-def advance_joint(own: View) -> None:
-    own.inner, own.s, own.phi = (x + own.length * dx for x, dx in _inside(own))
-    own.impulse = together(own.inner)
+def advance_joint(block: View) -> None:
+    block.inner, block.s, block.phi = (x + block.length * dx for x, dx in _inside(block))
+    block.impulse = together(block.inner)
 
 
 # How laws answer: Δλ = p − Q Δw

@@ -20,24 +20,24 @@ from coupler.contact.step.refinement.interior import by_rows
 from coupler.graph import View
 
 
-def linearise_contact(own: View) -> None:
-    normal, *others = mobilities(own)
+def linearise_contact(block: View) -> None:
+    normal, *others = mobilities(block)
     mobility = [normal + laws.TINY, *others]
-    w = own.w + own.give * by_rows(own, mobility) * own.point
-    own.p, own.Q = sharp_answer(mobility, own.friction, own.point, w, own.soft, own.eager)
+    w = block.w + block.give * by_rows(block, mobility) * block.point
+    block.p, block.Q = sharp_answer(mobility, block.friction, block.point, w, block.soft, block.eager)
 
 
-def linearise_joint(own: View) -> None:
-    w = own.w[0] + own.give * own.a * own.point[0]
-    target, held, brake = laws.joint_regime(own.a, own.low, own.high, own.bound, own.point[0], w)
-    stiff = 1.0 / (own.soft * (own.a + laws.TINY))
-    own.p = np.array([np.where(held, (target - w) * stiff, brake - own.point[0])])
-    own.Q = np.array([[np.where(held, stiff, 0.0)]])
+def linearise_joint(block: View) -> None:
+    w = block.w[0] + block.give * block.a * block.point[0]
+    target, held, brake = laws.joint_regime(block.a, block.low, block.high, block.bound, block.point[0], w)
+    stiff = 1.0 / (block.soft * (block.a + laws.TINY))
+    block.p = np.array([np.where(held, (target - w) * stiff, brake - block.point[0])])
+    block.Q = np.array([[np.where(held, stiff, 0.0)]])
 
 
-def step_contact(own: View) -> None:
-    own.impulse = laws.inside_cone(own.friction, own.point + own.p - own.Q @ own.dw)
+def step_contact(block: View) -> None:
+    block.impulse = laws.inside_cone(block.friction, block.point + block.p - block.Q @ block.dw)
 
 
-def step_joint(own: View) -> None:
-    own.impulse = own.point + own.p - own.Q @ own.dw
+def step_joint(block: View) -> None:
+    block.impulse = block.point + block.p - block.Q @ block.dw

@@ -98,151 +98,154 @@ def decide(state: View, sign: Any) -> None:
 # Blocks of both kinds
 
 
-def follow(own: View) -> None:
+def follow(block: View) -> None:
     """Moves on along the path, or back to its last good point."""
-    corrected = own.track + own.move + own.slide * own.tangent
-    own.ahead = corrected + own.reach * own.tangent
-    own.track = np.where(own.retreat > 0.0, own.base, corrected + own.hop * own.tangent)
-    own.base = np.where(own.rebase > 0.0, corrected, own.base)
+    corrected = block.track + block.move + block.slide * block.tangent
+    block.ahead = corrected + block.reach * block.tangent
+    block.track = np.where(block.retreat > 0.0, block.base, corrected + block.hop * block.tangent)
+    block.base = np.where(block.rebase > 0.0, corrected, block.base)
 
 
-def measure_move(own: View) -> None:
-    own.ss = own.ss + own.move @ own.move
+def measure_move(block: View) -> None:
+    block.ss = block.ss + block.move @ block.move
 
 
-def measure_tangent(own: View) -> None:
-    own.st, own.tt = own.st + own.move @ own.tangent, own.tt + own.tangent @ own.tangent
+def measure_tangent(block: View) -> None:
+    block.st, block.tt = block.st + block.move @ block.tangent, block.tt + block.tangent @ block.tangent
 
 
 # Contacts
 
 
-def _units(own: View) -> Array:
-    return by_rows(own, root_masses(own))
+def _units(block: View) -> Array:
+    return by_rows(block, root_masses(block))
 
 
-def place_contact(own: View) -> None:
+def place_contact(block: View) -> None:
     """A point of the path at τ = 1 from the impulses to start from; its c lacks the velocities of that point so far."""
-    d = _units(own)
-    z = own.origin / d - d * own.w
-    n = _smooth(own.theta, z[0])[0]
+    d = _units(block)
+    z = block.origin / d - d * block.w
+    n = _smooth(block.theta, z[0])[0]
     parts = [np.array([n])]
-    for size, rows in laws.discs(own.friction):
-        k = _shrinkage(own.theta, size * d[0] / d[rows.start] * n, z[rows])[0]
+    for size, rows in laws.discs(block.friction):
+        k = _shrinkage(block.theta, size * d[0] / d[rows.start] * n, z[rows])[0]
         parts.append(k * z[rows])
-    own.track = own.base = np.concatenate(parts)
-    own.c = own.track - z
+    block.track = block.base = np.concatenate(parts)
+    block.c = block.track - z
 
 
-def complete_contact(own: View) -> None:
-    own.c = own.c - _units(own) * own.w
+def complete_contact(block: View) -> None:
+    block.c = block.c - _units(block) * block.w
 
 
-def impulses_of_contact(own: View) -> Array:
+def impulses_of_contact(block: View) -> Array:
     """λ of a contact at the present point of the path."""
-    return _units(own) * own.track
+    return _units(block) * block.track
 
 
-def push_contact(own: View) -> None:
-    own.pushed = impulses_of_contact(own)
+def push_contact(block: View) -> None:
+    block.pushed = impulses_of_contact(block)
 
 
-def linearise_contact(own: View) -> None:
-    d = _units(own)
-    w = d * own.w + own.tau * own.c
-    theta = own.tau * own.theta
-    P, p, q, rate = _normal(theta, own.theta, own.c[0], own.track[0], w[0])
+def linearise_contact(block: View) -> None:
+    d = _units(block)
+    w = d * block.w + block.tau * block.c
+    theta = block.tau * block.theta
+    P, p, q, rate = _normal(theta, block.theta, block.c[0], block.track[0], w[0])
     discs, rates = [], [np.array([rate])]
-    for coefficient, rows in laws.discs(own.friction):
+    for coefficient, rows in laws.discs(block.friction):
         size = coefficient * d[0] / d[rows.start]
-        pt, g, Qt, rate_t = _disc(theta, own.theta, size, P, own.c[rows], own.track[rows], w[rows])
-        discs.append((pt + (own.track[0] - P) * g, g, Qt))
+        pt, g, Qt, rate_t = _disc(theta, block.theta, size, P, block.c[rows], block.track[rows], w[rows])
+        discs.append((pt + (block.track[0] - P) * g, g, Qt))
         rates.append(rate_t + rate * g)
     p, Q = answer(p, q, discs)
-    own.p, own.Q, own.rate = d * p, d[:, None] * Q * d, d * np.concatenate(rates)
+    block.p, block.Q, block.rate = d * p, d[:, None] * Q * d, d * np.concatenate(rates)
 
 
-def move_contact(own: View) -> None:
-    own.move = (own.p - own.Q @ own.dw) / _units(own)
-    measure_move(own)
-    own.p = own.rate
+def move_contact(block: View) -> None:
+    block.move = (block.p - block.Q @ block.dw) / _units(block)
+    measure_move(block)
+    block.p = block.rate
 
 
-def turn_contact(own: View) -> None:
-    own.tangent = (own.p - own.Q @ own.dw) / _units(own)
-    measure_tangent(own)
+def turn_contact(block: View) -> None:
+    block.tangent = (block.p - block.Q @ block.dw) / _units(block)
+    measure_tangent(block)
 
 
-def end_contact(own: View) -> None:
-    follow(own)
-    ahead = laws.inside_cone(own.friction, _units(own) * own.ahead)
-    own.impulse = np.where(own.tries > 0.0, ahead, own.best)
+def end_contact(block: View) -> None:
+    follow(block)
+    ahead = laws.inside_cone(block.friction, _units(block) * block.ahead)
+    block.impulse = np.where(block.tries > 0.0, ahead, block.best)
 
 
 # Joints: friction, lower and upper limit
 
 
-def _slacks(own: View, w: Any) -> Array:
-    return root_mass(own) * np.stack([w, w - own.low, own.high - w])
+def _slacks(block: View, w: Any) -> Array:
+    return root_mass(block) * np.stack([w, w - block.low, block.high - w])
 
 
-def place_joint(own: View) -> None:
-    d, start = root_mass(own), own.origin[0]
-    own.near = near = near_parts(own)
+def place_joint(block: View) -> None:
+    d, start = root_mass(block), block.origin[0]
+    block.near = near = near_parts(block)
     parts = np.stack([start, 0.0, 0.0]) / d
-    parts = np.where(own.bound > 0.0, parts, np.stack([0.0, np.maximum(start, 0.0), np.maximum(-start, 0.0)]) / d)
-    z = parts - _slacks(own, own.w[0])
-    k = _shrinkage(own.theta, own.bound / d, z[:1])[0]
-    smooth = np.stack([k * z[0], _smooth(own.theta, z[1])[0], _smooth(own.theta, z[2])[0]])
-    own.track = own.base = np.where(own.low < own.high, near * smooth, parts)
-    own.c = near * (own.track - z)
+    parts = np.where(block.bound > 0.0, parts, np.stack([0.0, np.maximum(start, 0.0), np.maximum(-start, 0.0)]) / d)
+    z = parts - _slacks(block, block.w[0])
+    k = _shrinkage(block.theta, block.bound / d, z[:1])[0]
+    smooth = np.stack([k * z[0], _smooth(block.theta, z[1])[0], _smooth(block.theta, z[2])[0]])
+    block.track = block.base = np.where(block.low < block.high, near * smooth, parts)
+    block.c = near * (block.track - z)
 
 
-def complete_joint(own: View) -> None:
-    own.c = own.c - own.near * _slacks(own, own.w[0])
+def complete_joint(block: View) -> None:
+    block.c = block.c - block.near * _slacks(block, block.w[0])
 
 
-def impulse_of_joint(own: View) -> Array:
+def impulse_of_joint(block: View) -> Array:
     """λ of a joint at the present point of the path."""
-    return root_mass(own) * together(own.track)
+    return root_mass(block) * together(block.track)
 
 
-def push_joint(own: View) -> None:
-    own.pushed = impulse_of_joint(own)
+def push_joint(block: View) -> None:
+    block.pushed = impulse_of_joint(block)
 
 
-def linearise_joint(own: View) -> None:
-    d, w = root_mass(own), own.w[0]
-    slacks, theta = _slacks(own, w) + own.tau * own.c, own.tau * own.theta
-    pt, _, Qt, rate_t = _disc(theta, own.theta, own.bound / d, 1.0, own.c[:1], own.track[:1], slacks[:1])
+def linearise_joint(block: View) -> None:
+    d, w = root_mass(block), block.w[0]
+    slacks, theta = _slacks(block, w) + block.tau * block.c, block.tau * block.theta
+    pt, _, Qt, rate_t = _disc(theta, block.theta, block.bound / d, 1.0, block.c[:1], block.track[:1], slacks[:1])
     parts = [(pt[0], Qt[0, 0], rate_t[0])]
-    parts += [_normal(theta, own.theta, own.c[k], own.track[k], slacks[k])[1:] for k in (1, 2)]
-    stiff = np.where(own.low < own.high, 0.0, 1.0 / SOFT)  # of a joint that cannot move
-    p, Q, rate = (own.near * np.stack(values) for values in zip(*parts, strict=True))
-    own.part_p = p - stiff * np.stack([0.0, slacks[1], 0.0])
-    own.part_Q, own.part_rate = Q + stiff * np.array([0.0, 1.0, 0.0]), rate
-    own.p, own.Q = d * together(own.part_p), d * d * np.array([[own.part_Q[0] + own.part_Q[1] + own.part_Q[2]]])
+    parts += [_normal(theta, block.theta, block.c[k], block.track[k], slacks[k])[1:] for k in (1, 2)]
+    stiff = np.where(block.low < block.high, 0.0, 1.0 / SOFT)  # of a joint that cannot move
+    p, Q, rate = (block.near * np.stack(values) for values in zip(*parts, strict=True))
+    block.part_p = p - stiff * np.stack([0.0, slacks[1], 0.0])
+    block.part_Q, block.part_rate = Q + stiff * np.array([0.0, 1.0, 0.0]), rate
+    block.p, block.Q = (
+        d * together(block.part_p),
+        d * d * np.array([[block.part_Q[0] + block.part_Q[1] + block.part_Q[2]]]),
+    )
 
 
-def _answers(own: View) -> Array:
-    return own.part_p - own.part_Q * (root_mass(own) * own.dw[0]) * np.array([1.0, 1.0, -1.0])
+def _answers(block: View) -> Array:
+    return block.part_p - block.part_Q * (root_mass(block) * block.dw[0]) * np.array([1.0, 1.0, -1.0])
 
 
-def move_joint(own: View) -> None:
-    own.move = _answers(own)
-    measure_move(own)
-    own.part_p = own.part_rate
-    own.p = root_mass(own) * together(own.part_p)
+def move_joint(block: View) -> None:
+    block.move = _answers(block)
+    measure_move(block)
+    block.part_p = block.part_rate
+    block.p = root_mass(block) * together(block.part_p)
 
 
-def turn_joint(own: View) -> None:
-    own.tangent = _answers(own)
-    measure_tangent(own)
+def turn_joint(block: View) -> None:
+    block.tangent = _answers(block)
+    measure_tangent(block)
 
 
-def end_joint(own: View) -> None:
-    follow(own)
-    own.impulse = np.where(own.tries > 0.0, root_mass(own) * together(own.ahead), own.best)
+def end_joint(block: View) -> None:
+    follow(block)
+    block.impulse = np.where(block.tries > 0.0, root_mass(block) * together(block.ahead), block.best)
 
 
 # How smoothed laws answer: Δλ = p − Q Δw + rate Δτ
