@@ -97,7 +97,23 @@ def batch_entry(renderer: Renderer) -> str:
     code.emit("%thread = call ptr @PyEval_SaveThread()")
     code.emit("%answer = call i64 @states(ptr %context, ptr %arrays, i64 %count0, ptr %next)")
     code.emit("call void @PyEval_RestoreThread(ptr %thread)")
-    return f"declare {PREFETCH}\n{_states(renderer)}{_builtin('batch', renderer, code)}"
+    functions = f"{_states(renderer)}{_builtin('batch', renderer, code, _REALIGNED)}"
+    return f"declare {PREFETCH}\n{functions}{_aligned_stack(renderer)}"
+
+
+_REALIGNED = '"stackrealign"'  # for functions that others call, whose stack is aligned to 16 bytes only
+_ALIGNED_BY_OTHERS = 16  # bytes, on all our platforms
+
+
+def _aligned_stack(renderer: Renderer) -> str:
+    """Aligns the stacks of all functions of the module to a register.
+
+    Else spilled registers would lie across cache lines, and some across pages: which ones, and so the time of a batch,
+    would depend on how deep in calls the caller is.
+    """
+    if renderer.align <= _ALIGNED_BY_OTHERS:
+        return ""
+    return f'!llvm.module.flags = !{{!0}}\n!0 = !{{i32 1, !"override-stack-alignment", i32 {renderer.align}}}\n'
 
 
 def fits_on_stack(renderer: Renderer) -> bool:
@@ -110,7 +126,7 @@ def piece(program: Program, lanes: int) -> int:
     return lanes * max(_PIECE // max(program.operations().total(), 1), 1)
 
 
-def _builtin(name: str, renderer: Renderer, code: Blocks) -> str:
+def _builtin(name: str, renderer: Renderer, code: Blocks, attributes: str = "") -> str:
     """A builtin that returns %answer."""
     code.emit("%done = call ptr @PyLong_FromLong(i64 %answer)")
     code.emit("ret ptr %done")
@@ -119,7 +135,7 @@ def _builtin(name: str, renderer: Renderer, code: Blocks) -> str:
     code.emit("ret ptr %refused")
     declared = ["ptr @PyEval_SaveThread()", "void @PyEval_RestoreThread(ptr)", "ptr @PyLong_FromLong(i64)"]
     lines = [f"declare {signature}" for signature in declared]
-    return "\n".join([*lines, function(f"ptr @{name}(ptr %self, ptr %args, i64 %n)", code.lines())])
+    return "\n".join([*lines, function(f"ptr @{name}(ptr %self, ptr %args, i64 %n)", code.lines(), attributes)])
 
 
 def _read_arguments(renderer: Renderer, code: Blocks, dimensions: int) -> dict[Buffer, str]:
@@ -230,7 +246,8 @@ def _states(renderer: Renderer) -> str:
     code.block("done")
     emit(f"%wrong = load i1, ptr {wrong}")
     emit(f"%answer = select i1 %wrong, i64 {DONE}, i64 {FINITE}")
-    return function("i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)", [*code.lines(), "ret i64 %answer"])
+    signature = "i64 @states(ptr %context, ptr %arrays, i64 %count, ptr %next)"
+    return function(signature, [*code.lines(), "ret i64 %answer"], _REALIGNED)
 
 
 def _read_context(names: Sequence[str], emit: Callable[[str], None]) -> None:

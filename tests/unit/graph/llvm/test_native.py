@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -62,6 +63,20 @@ def test_the_code_does_not_depend_on_numbers_or_lengths(lanes: int) -> None:
     for chains in (((3, 0), (3, 1)), ((70, 0), (70, 1), (90, 2))):
         programs = [forward_dynamics(random_chain(n, seed)) for n, seed in chains]
         assert len({Renderer(program, DOUBLE, lanes, True).text for program in programs}) == 1
+
+
+@pytest.mark.skipif(Native(scaled(1.0)).lanes < 4, reason="the stack is aligned to registers of 16 bytes anyway")
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_spilled_registers_of_a_batch_are_aligned(dtype: type) -> None:
+    """Else they would lie across cache lines, and by chance across pages, depending on the caller's stack."""
+    target, program = host(), forward_dynamics(random_chain(3, 0))
+    renderer = Renderer(program, np.dtype(dtype), target.lanes(np.dtype(dtype)), target.fused)
+    module = binding.parse_assembly(renderer.text + batch_entry(renderer))
+    module.triple = target.triple
+    assembly = target.machine().emit_assembly(module)
+    stores = re.findall(r"(vmov[au]p[sd])\s+%[yz]mm\d+, -?\d*\(%rsp\)", assembly)
+    assert len(stores) > 10
+    assert {store[:5] for store in stores} == {"vmova"}
 
 
 def test_compiled_code_is_read_back_from_the_cache(cache_folder: Path) -> None:
