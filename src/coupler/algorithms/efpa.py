@@ -105,6 +105,11 @@ def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
         cluster.memory.Y = IA.pass_on_inertia(D)  # eq. 55, 56: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
 
 
+def answer(cluster: Visit[Any, Any], z: Any) -> Any:
+    """D⁻¹ z: how a cluster's joints answer forces z, by what it remembers."""
+    return cluster.memory.Dinv @ z
+
+
 def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """A force at a frame, propagated to the output bodies: χ_λᵀ = Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [eq. 62]
 

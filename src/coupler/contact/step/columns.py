@@ -3,20 +3,22 @@
 Every cluster on the way to the ground feels a unit force at a contact, or at a joint, as forces P on bodies and
 z = Sᵀ P at joints. With y = D⁻¹ z, two groups of columns interact through A = Σ zᵀ y over the clusters that both pass:
 these are the blocks of J H⁻¹ Jᵀ = Z D⁻¹ Zᵀ [003, eq. 27], found without H and without a pass back outwards. A group may
-start on several bodies, as a contact between two of them does.
+start on several bodies, as a contact between two of them does. Of a cluster with many freedoms, columns see less: see
+gates.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.rows import Indices
+from coupler.contact.step.gates import GatedCluster, Gates
 from coupler.graph import Buffer, Slot, Window, constants, fields
-from coupler.passes import ClusterRecord, ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
+from coupler.passes import ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
 
 _NODE = 6  # freedoms of a node at most, unless a single cluster has more: as many as a floating body has
 
@@ -25,7 +27,7 @@ class ColumnBody(Record):
     P = provided()  # 6 × width: forces on a body
 
 
-class ColumnCluster(ClusterRecord):
+class ColumnCluster(GatedCluster):
     z, y = provided(), provided()  # freedoms × width: forces at joints, and D⁻¹ of them
     gears = provided()  # one for each velocity that columns push, where they start at several joints
 
@@ -58,12 +60,14 @@ class Passage:
         begins: for each output body whether it feels them for the first time, so that there is nothing to add to.
         entry: the velocity of the cluster that the columns push, if they start at a joint of it.
         geared: the velocities that they push with gears.
+        gates: the bodies that the cluster is seen through, if it has gates.
     """
 
     active: tuple[int, ...]
     begins: tuple[bool, ...]
     entry: int | None
     geared: tuple[int, ...] = ()
+    gates: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,14 +91,18 @@ class Columns:
     Attributes:
         sweep: the program.
         starts: where each group starts.
-        x: Σ y λ for each cluster: what impulses change velocities of its joints by, if all that carries it stays.
+        x: Σ y λ for each cluster: what impulses change velocities of its joints by, if all that carries it stays; or
+            the impulses on its gates.
+        gates: of clusters that are seen through few bodies.
         nodes: the parts of x.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], starts: Sequence[Start]) -> None:
         self.sweep, self.starts = sweep, starts
         self._gears: dict[tuple[int, int], list[float]] = {}  # by group and cluster
-        self._ways = [self._way(start, group) for group, start in enumerate(starts)]
+        ways = [self._way(start, group) for group, start in enumerate(starts)]
+        self.gates = Gates(sweep, ways)
+        self._ways = [{k: replace(passage, gates=self.gates.of(k)) for k, passage in way.items()} for way in ways]
         self.nodes, self._place, self._node_of = self._numbered()
         self._soft = {group: len(self.nodes) + i for i, group in enumerate(g for g, x in enumerate(starts) if x.soft)}
         self.nodes += [Node(self.nodes[-1].stop + i, self.nodes[-1].stop + i + 1) for i in range(len(self._soft))]
@@ -157,13 +165,13 @@ class Columns:
         return self.way(groups, [self._soft[group] for group in groups])
 
     def answers(self, clusters: Sequence[int]) -> Slot:
-        """The parts of x of clusters with the same freedoms."""
-        return self.x.at([self._place[k] for k in clusters], self._freedoms(clusters[0]))
+        """The parts of x of clusters of one shape."""
+        return self.x.at([self._place[k] for k in clusters], self._size(clusters[0]))
 
     def _parts_of(self, way: Iterable[int]) -> dict[int, int]:
         parts: dict[int, int] = {}
         for k in sorted(way, reverse=True):
-            parts[self._node_of[k]] = parts.get(self._node_of[k], 0) + self._freedoms(k)
+            parts[self._node_of[k]] = parts.get(self._node_of[k], 0) + self._size(k)
         return parts
 
     def _numbered(self) -> tuple[list[Node], dict[int, int], dict[int, int]]:
@@ -183,15 +191,16 @@ class Columns:
             start, chain = stop, [first]
             while chain:
                 k = chain.pop()
-                place[k], node_of[k], stop = stop, len(nodes), stop + self._freedoms(k)
+                place[k], node_of[k], stop = stop, len(nodes), stop + self._size(k)
                 outer = carried.get(k, [])
                 if len(outer) == 1 and len(self.sweep.instances[outer[0]].outputs) == 1:
-                    chain = [*outer] if stop - start + self._freedoms(outer[0]) <= _NODE else []
+                    chain = [*outer] if stop - start + self._size(outer[0]) <= _NODE else []
             nodes.append(Node(start, stop))
         return nodes, place, node_of
 
-    def _freedoms(self, cluster: int) -> int:
-        return self.sweep.shapes[self.sweep.shape_of[cluster]][0].freedoms
+    def _size(self, cluster: int) -> int:
+        """How many numbers of x belong to a cluster."""
+        return 6 * len(self.gates.of(cluster)) or self.sweep.shapes[self.sweep.shape_of[cluster]][0].freedoms
 
     def _way(self, start: Start, group: int) -> dict[int, Passage]:
         """The clusters on the way of a group, outermost first, and how it passes each."""
@@ -233,7 +242,7 @@ class Columns:
         for group, k in steps:
             node = self._node_of[k]
             starts.append(store.starts[group, node] + width * (self._place[k] - self.nodes[node].start))
-        return store.buffer.at(starts, (self._freedoms(steps[0][1]), width))
+        return store.buffer.at(starts, (self._size(steps[0][1]), width))
 
     def _provide(self, windows: ClusterWindows, steps: Sequence[tuple[int, int]]) -> None:
         group, k = steps[0]

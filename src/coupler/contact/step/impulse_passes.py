@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 import numpy as np
 
 from coupler.algorithms.articulated import propagated, response
+from coupler.algorithms.efpa import answer
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.step.columns import Passage
+from coupler.contact.step.gates import at_gates
 from coupler.contact.step.memory import Node
 from coupler.passes import force_on_joints
 
@@ -16,10 +18,13 @@ from coupler.passes import force_on_joints
 def climb(cluster: Node, passage: Passage) -> None:
     """Forces by unit of impulse, as they are felt beyond a cluster: χᵀ := Xᵀ Lᵀ χᵀ, Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
     active = [cluster.bodies[i] for i in passage.active]
+    if passage.gates:
+        _climb_through_gates(cluster, passage)
+        return
     pushed = [] if passage.entry is None else [cluster.G[passage.entry][:, None]]
     pushed += [cluster.memory.gears[i] * cluster.G[entry][:, None] for i, entry in enumerate(passage.geared)]
     z = force_on_joints(cluster, {body: body.memory.P for body in active}, sum(pushed, np.zeros((1, 1))))
-    cluster.memory.z, cluster.memory.y = z, cluster.memory.Dinv @ z
+    cluster.memory.z, cluster.memory.y = z, answer(cluster, z)
     for output, begins in zip(cluster.outputs, passage.begins, strict=True):
         if not output.grounded:
             P = {body: body.memory.P for body in active if body.output is output}
@@ -27,12 +32,30 @@ def climb(cluster: Node, passage: Passage) -> None:
             output.memory.P = felt if begins else output.memory.P + felt
 
 
-def applying(located: Mapping[int, set[int]]) -> Callable[[Node], None]:
-    """The pass from impulses to velocities after the step; bodies that `Kick` has located get their change Δu."""
+def _climb_through_gates(cluster: Node, passage: Passage) -> None:
+    """The same, of a cluster that columns enter at few bodies: z := Λ F, y := F, χᵀ := M F."""
+    memory = cluster.memory
+    F = at_gates(cluster, passage.gates, {cluster.bodies[i]: cluster.bodies[i].memory.P for i in passage.active})
+    memory.z, memory.y = memory.gate_mobility @ F, F
+    beyond = [both for both in zip(cluster.outputs, passage.begins, strict=True) if not both[0].grounded]
+    for i, (output, begins) in enumerate(beyond):
+        felt = memory.gate_felt[6 * i : 6 * i + 6] @ F
+        output.memory.P = felt if begins else output.memory.P + felt
+
+
+def applying(located: Mapping[int, set[int]], gated: Container[int]) -> Callable[[Node], None]:
+    """The pass from impulses to velocities after the step; bodies that `Kick` has located get their change Δu.
+
+    Args:
+        located: those bodies, for each shape, by its identity.
+        gated: the shapes, by identity, of clusters with gates.
+    """
 
     def apply_impulses(cluster: Node) -> None:
         """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 64]"""
         dv = cluster.memory.dv
+        if id(cluster.shape) in gated:
+            dv = cluster.memory.gate_answer @ dv
         if not cluster.grounded:
             dv = dv - response(cluster, cluster.memory.Y, [output.memory.a for output in cluster.outputs])
         cluster.memory.v_next = cluster.memory.u + dv

@@ -138,6 +138,7 @@ class Impulses:
         """Writes the steps that take waiting blocks into the problem and solve it, overlaps and all, if that can be."""
         context, after = self._context, self._after
         context.builder.list_flags(context.blocks.flags["waiting"])
+        context.columns.gates.write()
         context.columns.climb(climb, context.blocks.flags["waiting"])
         context.blocks.join()
         if self._rebounds:  # which write b themselves

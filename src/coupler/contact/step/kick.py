@@ -160,7 +160,7 @@ class Kick:
             f |= {body: f[body] + body.memory.f for body in cluster.carriers}
             z = force_on_joints(cluster, f, cluster.armature_bias)
         u = memory.tau + cluster.G.T @ passive - z
-        memory.y0 = memory.Dinv @ u
+        memory.y0 = efpa.answer(cluster, u)
         for output in cluster.outputs:
             if not output.grounded:
                 carried = {body: f[body] for body in f if body.output is output}

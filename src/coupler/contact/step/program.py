@@ -124,6 +124,7 @@ class _Step:
         trees = [self._layout.tree_of_cluster(k) for k in clusters]
         step = constants(np.full(len(clusters), self._scene.step))
         windows.cluster |= {"step": step, "dv": self._columns.answers(clusters)}
+        windows.cluster |= self._columns.gates.fields(clusters)
         if self._midpoint:
             windows.cluster |= {"near": self._halves.near(trees), "gone": self._halves.first(trees)}
         windows.cluster |= self._kick.provided(len(clusters))
@@ -151,7 +152,8 @@ class _Step:
         impulses = Impulses(context, self._vectors)
         if self._drives and bounds:
             self._drives.measure(blocks, self._columns, bounds, friction)
-        apply_impulses = applying(self._kick.located)
+        gated = {id(sweep.shapes[number][0]) for number in self._columns.gates.bodies}
+        apply_impulses = applying(self._kick.located, gated)
         impulses.write(lambda: sweep.outward(apply_impulses))
         self._halves.end(after["impulses"], None if impulses.impacts else blocks)
         return impulses

@@ -1,0 +1,107 @@
+"""Clusters of many freedoms that columns enter at few bodies, their gates; see columns.py.
+
+Forces F on the gates push the joints of a cluster by z = B F, with B = Sᵀ of these bodies. They move it by y = D⁻¹ B F,
+and its output bodies feel M F of them. Both z and y are long. But columns need nothing of the cluster beyond
+
+    Λ = Bᵀ D⁻¹ B,    D⁻¹ B,    M
+
+which are found once a step. So F takes the place of y, and Λ F that of z: zᵀ y′ is Fᵀ Λ F′ as before. Then x is the sum
+of all forces on the gates, and the joints answer it by D⁻¹ B x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from coupler.algorithms.articulated import propagated
+from coupler.algorithms.efpa import answer
+from coupler.graph import Slot, symmetric
+from coupler.passes import ClusterRecord, Sweep, Visit, force_on_joints, provided
+
+if TYPE_CHECKING:
+    from coupler.contact.step.columns import Passage
+
+_PAYS = 2  # how many times as many freedoms as its gates have, at least, a cluster with gates has
+
+
+class GatedCluster(ClusterRecord):
+    """What a cluster knows of forces on its gates."""
+
+    gate_answer, gate_mobility, gate_felt = provided(), provided(), provided()  # D⁻¹ B, Λ, M
+
+
+class Gates:
+    """The gates of all clusters of a program. Clusters of one shape have gates at the same bodies.
+
+    Attributes:
+        bodies: for each shape that has gates, by its number, the bodies there.
+    """
+
+    def __init__(self, sweep: Sweep[Any, Any], ways: Iterable[Mapping[int, Passage]]) -> None:
+        """Args: the program, and for each group of columns how it passes clusters."""
+        self._sweep = sweep
+        entered: dict[int, set[int]] = {}
+        closed: set[int] = set()  # shapes of clusters that columns push at joints, too
+        for way in ways:
+            for k, passage in way.items():
+                entered.setdefault(sweep.shape_of[k], set()).update(passage.active)
+                if passage.entry is not None or passage.geared:
+                    closed.add(sweep.shape_of[k])
+        self.bodies = {
+            number: tuple(sorted(bodies))
+            for number, bodies in entered.items()
+            if number not in closed and 6 * len(bodies) * _PAYS <= sweep.shapes[number][0].freedoms
+        }
+        self._answer, self._mobility, self._felt = (sweep.store(f"gate_{x}") for x in ("answer", "mobility", "felt"))
+        for number, bodies in self.bodies.items():
+            shape, clusters = sweep.shapes[number]
+            size, outputs = 6 * len(bodies), shape.grounded.count(False)
+            for k in clusters:
+                self._answer.add(k, (shape.freedoms, size))
+                self._mobility.add(k, symmetric(size))
+                if outputs:
+                    self._felt.add(k, (6 * outputs, size))
+
+    def of(self, cluster: int) -> tuple[int, ...]:
+        """The bodies of a cluster that are gates; none if it is seen by its freedoms."""
+        return self.bodies.get(self._sweep.shape_of[cluster], ())
+
+    def fields(self, clusters: Sequence[int]) -> dict[str, Slot]:
+        """What clusters of one shape see of their gates."""
+        if not self.of(clusters[0]):
+            return {}
+        seen = {"gate_answer": self._answer.at(clusters), "gate_mobility": self._mobility.at(clusters)}
+        return seen | ({"gate_felt": self._felt.at(clusters)} if clusters[0] in self._felt.starts else {})
+
+    def write(self) -> None:
+        """Writes the pass that finds what forces on gates do."""
+        schedule = self._sweep.schedule()
+        for k in self._sweep.clusters():
+            if self.of(k):
+                self._sweep.visit(schedule, _weigh_gates, k, self.of(k))
+        schedule.run()
+
+
+def _weigh_gates(cluster: Visit[Any, Any], gates: Sequence[int]) -> None:
+    memory, bodies, one = cluster.memory, [cluster.bodies[i] for i in gates], np.eye(6)
+    z = [force_on_joints(cluster, {body: one}) for body in bodies]
+    B = np.concatenate(z, axis=1)
+    memory.gate_answer = y = answer(cluster, B)
+    memory.gate_mobility = B.T @ y
+    felt = []
+    for output in cluster.outputs:
+        if not output.grounded:
+            its_own = [{body: one} if body.output is output else {} for body in bodies]
+            pairs = zip(its_own, z, strict=True)
+            felt.append([propagated(cluster, output, memory.Y, forces, own) for forces, own in pairs])
+    if felt:
+        memory.gate_felt = np.block(felt)
+
+
+def at_gates(cluster: Visit[Any, Any], gates: Sequence[int], forces: Mapping[Any, Any]) -> Any:
+    """F: forces on bodies, each as columns, one below the other; zeros for gates without one."""
+    nothing = np.zeros((6, next(iter(forces.values())).shape[1]))
+    return np.concatenate([forces.get(cluster.bodies[i], nothing) for i in gates])
