@@ -3,6 +3,9 @@
 Let v and v' be the velocities of both, and P the rows of G and p those of g, with w = G v and ẇ = G v̇ + g, of those
 joints that make v'. Then v' = P v, v̇' = P v̇ + p and τ = Pᵀ τ', whichever joints are independent in each. So
 H = Pᵀ H' P, and the biases c = Pᵀ (c' + H' p).
+
+MJCF says some joints as several, whose velocities are not always entries of v. Then accelerations of bodies are
+compared.
 """
 
 from __future__ import annotations
@@ -11,7 +14,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from coupler.io.mjcf.joints import steps_of
+from coupler.io.mjcf.write_equalities import step_position, step_velocity
 from coupler.model import ModelError, Robot
+from coupler.model.tree import GROUND
 from coupler.model.wording import listed
 
 _TINY = 1e-300  # keeps the relative difference of zeros from dividing by zero
@@ -31,6 +37,8 @@ def agreement(first: Robot, second: Robot, seed: int = 0) -> Mapping[str, float]
     from coupler.dynamics import bias_force, forward_dynamics
     from coupler.inertia import mass_matrix
 
+    if any(f"{name}_1" in second.tree.number for name in first.tree.number if name not in second.tree.number):
+        return _agreement_of_bodies(first, second, seed)
     rows = _entries(first, second)
     q, v = first.random_state(seed)
     q_second = second.pack_q({joint: x for joint, x in first.joint_positions(q).items() if joint in second.tree.number})
@@ -46,6 +54,38 @@ def agreement(first: Robot, second: Robot, seed: int = 0) -> Mapping[str, float]
             P @ forward_dynamics(first, q, v, P.T @ tau) + p, forward_dynamics(second, q_second, P @ v, tau)
         ),
     }
+
+
+def _agreement_of_bodies(first: Robot, second: Robot, seed: int) -> Mapping[str, float]:
+    """Differences of mass, and of the accelerations of all bodies that fall from a random state.
+
+    The second robot has a joint of the first, or the hinges, slides and balls as which MJCF says it.
+    """
+    from coupler.dynamics import forward_dynamics
+    from coupler.kinematics import frame_acceleration
+
+    if first.nv != second.nv:
+        raise ModelError(f"they have {first.nv} and {second.nv} freedoms")
+    q, v = first.random_state(seed)
+    known, speeds = first.joint_positions(q), first.joint_velocities(q, v)
+    positions, velocities = dict[str, np.ndarray](), dict[str, np.ndarray]()
+    for joint in (joint for joint in first.joints if joint.kind.nv):
+        steps = steps_of(joint.kind, loose=joint.parent == GROUND)
+        for i, step in enumerate(steps, 1):
+            whole = joint.name in second.tree.number
+            name = joint.name if whole else f"{joint.name}_{i}"
+            own, speed = np.atleast_1d(known[joint.name]), np.atleast_1d(speeds[joint.name])
+            positions[name] = np.squeeze(own if whole else step_position(joint, step, own))
+            velocities[name] = np.squeeze(speed if whole else step_velocity(joint, step, own, speed))
+    p = second.pack_q(positions)
+    states = (first, q, v), (second, p, second.pack_v(velocities, p))
+    falls = [forward_dynamics(*state, np.zeros(first.nv)) for state in states]
+    common = [body for body in first.bodies if body in second.bodies]
+    here, there = (
+        np.array([frame_acceleration(*state, fall, body, axes="world") for body in common])
+        for state, fall in zip(states, falls, strict=True)
+    )
+    return {"mass": _difference(first.mass, second.mass), "accelerations of bodies": _difference(here, there)}
 
 
 def _entries(first: Robot, second: Robot) -> np.ndarray:

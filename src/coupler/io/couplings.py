@@ -124,7 +124,8 @@ def _solved(robot: Robot, coupling: Coupling, A: np.ndarray, b: np.ndarray) -> R
 
 
 def _row(joint: str, on: tuple[str, ...], factors: np.ndarray, offset: Any) -> Row:
-    used = [(name, float(factor)) for name, factor in zip(on, factors, strict=True) if factor]
+    terms = [(name, float(factor)) for name, factor in zip(on, factors, strict=True)]
+    used = [term for term in terms if term[1]] or terms[:1]  # a joint that stands still depends on another all the same
     return Row(joint, tuple(name for name, _ in used), tuple(factor for _, factor in used), float(offset))
 
 

@@ -13,7 +13,16 @@ from coupler.io.xml import Element
 PRECISION = "coupler_precision"  # the name under which MJCF keeps it
 
 _LENGTHS = ("xyz", "pos", "anchor", "fromto")  # attributes in m
-_DIRECTIONS = ("rpy", "quat", "euler", "axisangle", "xyaxes", "zaxis", "axis")  # in rad, or of unit vectors
+_DIRECTIONS = (
+    "rpy",
+    "quat",
+    "quat_xyzw",
+    "euler",
+    "axisangle",
+    "xyaxes",
+    "zaxis",
+    "axis",
+)  # in rad, or of unit vectors
 _ANGLES = ("rpy",)  # surely in rad
 _TEXTS = ("pose", "xyz")  # elements of SDFormat that hold numbers as text
 _EXACT = 12  # digits after the point: with this many, rounding does not matter

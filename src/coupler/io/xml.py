@@ -22,6 +22,7 @@ from coupler.model.numbers import LARGEST
 from coupler.model.wording import clipped
 
 _LONGEST = 2000  # characters of a message
+_XACRO = "; it is an expression of xacro: if you trust the file's author, load it with xacro=True (--trust)"
 _FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -152,7 +153,7 @@ class Element:
         except ValueError:
             numbers = np.empty(0)
         if len(numbers) != len(parts) or count not in (None, len(numbers)) or not len(numbers):
-            raise self.error(f"{what} must be {wanted}, got {clipped(text)}")
+            raise self.error(f"{what} must be {wanted}, got {clipped(text)}{_XACRO if '${' in text else ''}")
         if np.isnan(numbers).any() or (finite and (np.abs(numbers) > LARGEST).any()):
             bounds = "finite" if not np.isfinite(numbers).all() else f"below {LARGEST:g}"
             are = "are" if count != 1 else "is"

@@ -17,7 +17,7 @@ from coupler.cli import main
 from coupler.cli.checks import CHECKS, Finding, examine
 from coupler.cli.checks.masses import size_of
 from coupler.mechanisms import linear
-from coupler.model import Prismatic, Revolute, Robot, RobotBuilder, Rod, Spherical
+from coupler.model import Fixed, Prismatic, Revolute, Robot, RobotBuilder, Rod, Spherical
 from coupler.rotation import about_z
 
 Y = (0.0, 1.0, 0.0)
@@ -67,6 +67,13 @@ def rod() -> RobotBuilder:
 
 def test_nothing_is_found_about_a_plain_arm() -> None:
     assert examine(arm().build()) == []
+
+
+def test_a_robot_that_cannot_move_is_checked_all_the_same() -> None:
+    b = RobotBuilder("post")
+    b.body("post", 1.0, (0, 0, 1), (1, 1, 0.1))
+    b.joint("foot", Fixed(), "ground", "post")
+    assert [finding.severity for _, finding in examine(b.build())] == ["note"]  # it has no actuators
 
 
 def test_the_size_of_a_robot_is_the_way_to_its_tip_wherever_it_stands() -> None:

@@ -13,7 +13,7 @@ from coupler import Robot, RobotBuilder, robots
 from coupler.cli import convert, main
 from coupler.cli.agreement import agreement
 from coupler.mechanisms import gear
-from coupler.model import ModelError, Revolute
+from coupler.model import Free, Helical, ModelError, Planar, Revolute, Universal
 from effort import sweep
 
 Y = (0.0, 1.0, 0.0)
@@ -104,6 +104,23 @@ def test_mjcf_is_written_and_read_again_where_mujoco_is(tmp_path: Path, capsys: 
     else:
         assert "\n  forward dynamics  " in told
     assert out.read_text().startswith("<")
+
+
+def test_joints_that_mjcf_says_as_several_are_compared_by_what_they_move(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("mujoco", reason="MuJoCo is not installed (pip install mujoco)")
+    b = RobotBuilder("split")
+    for name in ("cart", "arm", "hand", "bird"):
+        b.body(name, 1.0, (0.1, 0.2, 0.3), (0.02, 0.03, 0.04))
+    b.joint("floor", Planar(normal=(0, 0.6, 0.8)), "ground", "cart", (0.1, 0, 0))
+    b.joint("cross", Universal(), "cart", "arm", (0.2, 0, 0))
+    b.joint("screw", Helical(axis=Y, pitch=0.1), "arm", "hand", (0.2, 0, 0))
+    b.joint("flight", Free(), "hand", "bird", (0.2, 0, 0))
+    path = b.build().save(tmp_path / "split.urdf")
+    assert main(["convert", str(path), str(tmp_path / "split.xml")]) == 0
+    told = capsys.readouterr()
+    assert "\n  accelerations of bodies  " in told.out and told.err == ""
 
 
 def test_a_format_that_there_is_not(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -98,6 +98,11 @@ def test_what_is_not_so_many_numbers_is_refused(text: str) -> None:
         element(f"\n<a xyz='{text}'/>").numbers("xyz", 3)
 
 
+def test_an_expression_of_xacro_is_told_as_such() -> None:
+    with pytest.raises(ModelError, match=r"its value must be a number, got '\$\{m\}'; .* xacro=True"):
+        element("<mass value='${m}'/>").number("value")
+
+
 @pytest.mark.parametrize("text", ["nan", "inf", "-inf", "Infinity", "1e400"])
 def test_numbers_are_finite_unless_they_need_not_be(text: str) -> None:
     a = element(f"<a mass='{text}'/>")

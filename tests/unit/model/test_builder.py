@@ -315,6 +315,16 @@ def _just_reaching() -> RobotBuilder:
     return b
 
 
+def _stretched() -> RobotBuilder:
+    """Three bars in a row that start as a straight line, and only so reach the point to which they are pinned."""
+    b = RobotBuilder("stretched")
+    for i in (1, 2, 3):
+        bar(b, f"bar{i}", 1.0)
+        b.joint(f"j{i}", Z, f"bar{i - 1}" if i > 1 else "ground", f"bar{i}", at=(1, 0, 0) if i > 1 else (0, 0, 0))
+    b.loop("tip", Spherical(), "ground", "bar3", at=(2.5, 0, 0), meets=(0.5, 0, 0))
+    return b
+
+
 def _twice(b: RobotBuilder, *ratios: float) -> RobotBuilder:
     for i, ratio in enumerate(ratios):
         b.couple(f"gears {i}", ["j0", "j1"], gear(ratio), ["j0"])
@@ -325,6 +335,7 @@ LOOPS: dict[str, tuple[Callable[[], RobotBuilder], tuple[str, ...]]] = {
     "too short": (lambda: four_bar((0.3, 1.0, 0.8, 3.0)), ("'tip'", "'j1', 'j2', 'j3'", "cannot close", "m apart")),
     "a triangle": (_triangle, ("'tip'", "'j1', 'j2'", "cannot move", "fixed joints")),
     "bars that just reach": (_just_reaching, ("'tip'", "'j1', 'j2', 'j3'", "singular wherever it was found closed")),
+    "bars drawn straight": (_stretched, ("'tip'", "'j1', 'j2', 'j3'", "singular wherever it was found closed")),
     "too many constraints": (_skewed, ("'tip'", "cannot move", "constrain them less")),
     "gears that block each other": (lambda: _twice(arm(), 2.0, 3.0), ("'gears 0', 'gears 1'", "cannot move")),
     "two independent of one": (

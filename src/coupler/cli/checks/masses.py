@@ -148,6 +148,8 @@ def mass_matrix(robot: Robot) -> Iterator[Finding]:
     """A mass matrix that is singular, or so ill-conditioned that few digits are left."""
     from coupler.inertia import mass_matrix as compute
 
+    if not robot.nv:
+        return
     H = compute(robot, robot.neutral())
     diagonal = np.diag(H)
     positive = bool((diagonal > 0.0).all())

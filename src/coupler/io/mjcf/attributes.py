@@ -46,9 +46,9 @@ def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
     if "stiffness" in attributes and kind.rest[i]:
         attributes["springref"] = kind.rest[i]
     limits = np.array([kind.lower[i], kind.upper[i]])
-    if np.isfinite(limits).any():
+    if np.isfinite(limits).any() and limits[0] < limits[1]:  # MuJoCo has no limits that are equal
         attributes["range"] = np.clip(limits, -NO_LIMIT, NO_LIMIT)
-    if np.isfinite(kind.effort_limit[i]):
+    if 0.0 < kind.effort_limit[i] < np.inf:
         attributes["actuatorfrcrange"] = -kind.effort_limit[i], kind.effort_limit[i]
     return attributes
 

@@ -27,7 +27,7 @@ from coupler.io.taken_names import TakenNames
 from coupler.io.writing import check_kinds, document, put
 from coupler.model import ModelError, ModelWarning, Robot
 from coupler.model.tree import GROUND, TreeJoint
-from coupler.model.wording import counted
+from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 _DEEPEST = 480  # nested bodies; MuJoCo's reader gives up at 500 nested elements
@@ -57,6 +57,9 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
         )
     for name, other in writer.body_names.items():
         remarks.append(f"body {name!r} is {other!r} in MJCF, which reserves its name")
+    order = list(dict.fromkeys(joint.name for joint, _, _ in writer.steps))
+    if order != [joint.name for joint in robot.joints if joint.kind.nv]:
+        remarks.append(f"in MJCF its joints come depth first: {listed(order)}")
     if remarks:
         warnings.warn(f"robot {robot.name!r}: {'; '.join(remarks)}", ModelWarning, stacklevel=4)
     return document(root)
@@ -121,6 +124,8 @@ class _Writer:
         """All bodies, depth first, which is MuJoCo's order of joints."""
         carried = grouped(outwards(self.robot), lambda joint: joint.parent)
         bare = self.bare(carried)
+        lost = [joint for joint in self.robot.joints if joint.child in bare and joint.child != f"{joint.name}_carrier"]
+        self.leave("body without mass between two joints", "bodies without mass between joints", len(lost))
         pending = [([joint], 1) for joint in reversed(carried[GROUND])]
         while pending:
             chain, depth = pending.pop()
@@ -248,4 +253,8 @@ class _Writer:
         self.leave("velocity limit of a joint", "velocity limits of joints", len(fast))
         self.leave("effort limit of a ball or free joint", "effort limits of ball or free joints", len(strong))
         self.leave("start position of a joint", "start positions of joints", len(away))
+        still = [joint for joint in joints if np.any(joint.kind.lower == joint.kind.upper)]
+        weak = [joint for joint in joints if np.any(joint.kind.effort_limit == 0.0)]
+        self.leave("limit of a joint that cannot move", "limits of joints that cannot move", len(still))
+        self.leave("effort limit of zero", "effort limits of zero", len(weak))
         self.leave("mark of an independent joint", "marks of independent joints", len(marked))

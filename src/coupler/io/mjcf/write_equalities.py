@@ -144,12 +144,13 @@ def add_keyframes(robot: Robot, keys: ET.Element, steps: Sequence[tuple[TreeJoin
         for joint, step, _ in steps:
             p = np.atleast_1d(positions[joint.name])
             w = np.atleast_1d(velocities.get(joint.name, np.zeros(joint.kind.nv)))
-            qpos.append(_position(joint, step, p))
-            qvel.append(_velocity(joint, step, p, w))
+            qpos.append(step_position(joint, step, p))
+            qvel.append(step_velocity(joint, step, p, w))
         put(keys, "key", name=name, qpos=np.concatenate(qpos), qvel=np.concatenate(qvel) if velocities else None)
 
 
-def _position(joint: TreeJoint, step: Step, p: np.ndarray) -> np.ndarray:
+def step_position(joint: TreeJoint, step: Step, p: np.ndarray) -> np.ndarray:
+    """The position of a step, given that of the joint."""
     if step.type == "free":
         X = joint.kind.transform(p) @ joint.placement
         return np.concatenate([X.r, quaternion_from_matrix(X.E.T)])
@@ -160,7 +161,7 @@ def _position(joint: TreeJoint, step: Step, p: np.ndarray) -> np.ndarray:
     return p[[step.entries[0] % 3]]  # the slides of a free joint are its entries 3, 4 and 5
 
 
-def _velocity(joint: TreeJoint, step: Step, p: np.ndarray, w: np.ndarray) -> np.ndarray:
+def step_velocity(joint: TreeJoint, step: Step, p: np.ndarray, w: np.ndarray) -> np.ndarray:
     """The velocity of a step; slides of a free joint are along the axes of the body that carries it."""
     if joint.kind.nv == 6:
         linear = joint.kind.transform(p).E.T @ w[3:]

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from coupler.io.urdf.origins import NOISE, rotation_of
+from coupler.io.urdf.origins import NOISE, rotation_of, turned_by
 from coupler.io.xml import Element
-from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
 
 NAMESPACE = "coupler"  # the prefix of what SDFormat lacks; other readers pass over elements and attributes with one
@@ -15,7 +14,6 @@ PATCH = 3.0 * np.pi / 16.0  # the moment of friction of a round patch that spins
 NO_LIMIT = 1e15  # m, rad, N or N m: SDF writers put 1e16 where there is no limit
 _TRUTH = {"true": True, "1": True, "false": False, "0": False, "": False}
 _TURN = 4 * NOISE  # entries of a rotation: what products of rotations leave instead of 0 and ±1
-_NO_TURN = 1e-12  # length of a quaternion, below which it has no direction
 
 
 def number_of(element: Element, tag: str, default: float) -> float:
@@ -74,11 +72,7 @@ def pose_of(element: Element) -> tuple[Transform, str]:
         return Transform.identity(), base or old
     values = pose.values(7 if form == "quat_xyzw" else 6)
     if form == "quat_xyzw":
-        quaternion = values[[6, 3, 4, 5]]
-        length = float(np.linalg.norm(quaternion))
-        if length < _NO_TURN:
-            raise pose.error("its quaternion has no length")
-        R = matrix_from_quaternion(quaternion / length)
+        R = turned_by(values[3:], pose)
     else:
         R = rotation_of(np.deg2rad(values[3:]) if degrees else values[3:])
     return cleaned(Transform(R.T, values[:3])), base or old

@@ -14,7 +14,12 @@ from coupler.model.wording import counted, listed
 
 _WORLD = "world"
 _NO_MOTION = ("sensor", "ros2_control", "safety_controller", "calibration", "verbose", "self_collision_checking")
-_NO_MEANING = {"link": ("type",), "joint": ("dont_collapse",), "geometry": ("name",)}  # attributes
+_NO_MEANING = {  # attributes; those of limits bound what a controller asks for
+    "link": ("type",),
+    "joint": ("dont_collapse",),
+    "geometry": ("name",),
+    "limit": ("acceleration", "deceleration", "jerk"),
+}
 _NOTHING = 1e-15  # kg m²: a negative moment below this is a rounding error
 _LITTLE = 1e-3  # so is one below this part of the moment that the link is welded to
 _HEAVY, _HEAVIER = 500.0, 200.0  # kg, and times the median: a heavier body was probably given in another unit

@@ -1,22 +1,43 @@
-"""Poses in URDF: <origin xyz rpy>."""
+"""Poses in URDF: <origin xyz rpy>, or <origin xyz quat_xyzw>."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from coupler.io.xml import Element
+from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
 
 NOISE = 1e-15  # m, or entries of a rotation: CAD exporters and trigonometry leave such numbers instead of zero
 
+_NO_TURN = 1e-12  # length of a quaternion, below which it has no direction
+
 
 def origin(element: Element | None, tag: str = "origin") -> Transform:
-    """The transform from the frame of an element to that of <origin xyz rpy> in it; the identity without one."""
+    """The transform from the frame of an element to that of <origin> in it; the identity without one."""
     pose = None if element is None else element.find(tag)
     if pose is None:
         return Transform.identity()
-    xyz, rpy = pose.numbers("xyz", 3, [0.0] * 3), pose.numbers("rpy", 3, [0.0] * 3)
-    return Transform(rotation_of(rpy).T, np.where(np.abs(xyz) < NOISE, 0.0, xyz))
+    xyz = pose.numbers("xyz", 3, [0.0] * 3)
+    return Transform(_turned(pose).T, np.where(np.abs(xyz) < NOISE, 0.0, xyz))
+
+
+def _turned(pose: Element) -> np.ndarray:
+    """The rotation matrix of an <origin>: by angles, or since URDF 1.2 by a quaternion."""
+    if not pose.has("quat_xyzw"):
+        return rotation_of(pose.numbers("rpy", 3, [0.0] * 3))
+    if pose.has("rpy"):
+        raise pose.error("it is turned by rpy and by quat_xyzw: keep one of them")
+    return turned_by(pose.numbers("quat_xyzw", 4), pose)
+
+
+def turned_by(quaternion: np.ndarray, element: Element) -> np.ndarray:
+    """The rotation matrix of a quaternion x, y, z, w of any length that an element gives."""
+    length = float(np.linalg.norm(quaternion))
+    if length < _NO_TURN:
+        raise element.error("its quaternion has no length")
+    R = matrix_from_quaternion(quaternion[[3, 0, 1, 2]] / length)
+    return np.where(np.abs(R) < NOISE, 0.0, R)
 
 
 def rotation_of(rpy: np.ndarray) -> np.ndarray:

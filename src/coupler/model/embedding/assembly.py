@@ -25,6 +25,8 @@ from coupler.model.wording import clause, counted, listed, some
 _STARTS = (0.0, 0.03, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.0)  # fractions of the way from neutral to random positions
 _REGULAR = 0.1  # coordinates are regular where their quality is above this part of its median
 _NONE = 1e-14  # a lower quality is rounding: the coordinates determine nothing. Gears of 1e5 have a quality of 1e-10
+_STILL = 1e-4  # a loop that is sent away and always closes within this part of the way has no other configuration
+_TURN = 2.0 * np.pi
 _CHANGES = 1e-12  # lower rates of a coupling's function are rounding: it does not depend on its joints
 
 
@@ -105,6 +107,7 @@ class _Samples:
         self.closure, self.p = closure, closure.assemble(solutions.spread(motion.integrate(start, way)))
         phi, self.K, _ = closure.at(self.p)
         self.gaps, self.away = closure.gaps(phi), np.abs(motion.difference(start, self.p))
+        self.sent = np.abs(way)  # how far joints were moved before loops were closed again
         self.outside = closure.tree.outside_limits(self.p) > WITHIN_LIMITS
         self.regular = np.ones(self.gaps.shape, bool)
         self._chosen: dict[Hashable, tuple[Choice, np.ndarray]] = {}
@@ -129,7 +132,7 @@ class _Samples:
         outside = self.outside[np.ix_(closed, self.positions(i))].any(axis=1)
         away = self.away[np.ix_(closed, loop.columns)].max(axis=1)
         order = np.lexsort([away, outside, ~self.regular[closed, i]])
-        if not given and quality[order[0]] < _NONE:
+        if not given and (quality[order[0]] < _NONE or self._still(loop, closed)):
             raise ModelError(
                 f"{described(loop, self.closure.tree)} is singular wherever it was found closed: its links just reach "
                 "each other, or its constraints hinder each other; are lengths, frames and positions right?"
@@ -147,6 +150,13 @@ class _Samples:
             choice = choose(equilibrated(K[fits]), wishes, usable)
         _check(loop, self.closure.tree, choice, wishes, K[fits])
         return choice, fits
+
+    def _still(self, loop: Loop, closed: np.ndarray) -> bool:
+        """Whether a loop closes in one configuration only: then rounding makes K look as if it had lost rank there."""
+        apart = self.closure.motion.difference(self.p[closed[:1]], self.p[closed])[:, loop.columns]
+        apart -= _TURN * np.rint(apart / _TURN)  # joints may have gone full circle
+        sent = self.sent[np.ix_(closed, loop.columns)]
+        return len(closed) > 1 and bool(np.abs(apart).max() < _STILL * sent.max())
 
     def _closed(self, i: int) -> np.ndarray:
         """The samples in which a loop is closed."""

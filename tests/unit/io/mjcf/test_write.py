@@ -198,7 +198,8 @@ def test_a_step_without_mass_between_two_joints_is_no_body_in_mjcf(tmp_path: Pat
     b.joint("three", Universal(first=(0, 0.6, 0.8)), "step", "bare", place(rng), meets=place(rng))
     b.joint("four", Revolute(axis=(0, 0, 1)), "bare", "hand", place(rng), meets=place(rng))
     robot = b.build()
-    bodies = {body.get("name"): body for body in root_of(robot).iter("body")}
+    with pytest.warns(ModelWarning, match="not in MJCF: 2 bodies without mass between joints"):
+        bodies = {body.get("name"): body for body in root_of(robot).iter("body")}
     assert list(bodies) == ["arm", "hand"]
     assert [joint.get("name") for joint in bodies["hand"].findall("joint")] == ["two", "three_1", "three_2", "four"]
     again, q = returned(robot, tmp_path), robot.random_state(1)[0]
@@ -286,6 +287,31 @@ def test_what_mjcf_has_no_word_for_is_told_at_once(mesh: Path) -> None:
     with pytest.warns(ModelWarning, match=f"robot 'everything & more': not in MJCF: {told}") as found:
         mjcf_text(everything(mesh).build(), HERE)
     assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (Revolute(lower=0.0, upper=0.0), "1 limit of a joint that cannot move"),
+        (Prismatic(effort_limit=0.0), "1 effort limit of zero"),
+    ],
+)
+def test_limits_that_mujoco_takes_for_none_are_told(kind: Joint, told: str) -> None:
+    with pytest.warns(ModelWarning, match=f"not in MJCF: {told}"):
+        (joint,) = root_of(single(kind).build()).iter("joint")
+    assert joint.get("range") is None and joint.get("actuatorfrcrange") is None
+
+
+def test_joints_in_another_order_are_told() -> None:
+    """MuJoCo counts joints depth first, along each branch to its end."""
+    b = RobotBuilder("branches")
+    for name in ("left", "right", "hand"):
+        b.body(name, **LINK)
+    b.joint("one", Revolute(), "ground", "left")
+    b.joint("two", Revolute(), "ground", "right")
+    b.joint("three", Revolute(), "left", "hand")
+    with pytest.warns(ModelWarning, match="its joints come depth first: 'one', 'three', 'two'"):
+        mjcf_text(b.build(), HERE)
 
 
 def test_a_plane_on_a_body_that_moves_is_told_and_left_out() -> None:

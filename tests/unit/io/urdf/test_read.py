@@ -327,6 +327,17 @@ def test_each_axis_of_a_universal_joint_has_its_own_default(read: Read) -> None:
         np.testing.assert_array_equal([kind.first, kind.second], axes, err_msg=inside)
 
 
+def test_an_origin_may_be_turned_by_a_quaternion_of_any_length(read: Read) -> None:
+    """Half of (1, 1, 1, 1) takes x to y, y to z and z to x."""
+    text = link("ground", "") + link("a")
+    for quaternion in ("0.5 0.5 0.5 0.5", "2 2 2 2"):
+        turned = read(text + joint("j", "revolute", "ground", "a", f'<origin quat_xyzw="{quaternion}"/>'))
+        np.testing.assert_array_equal(turned.joints[0].placement.E, [[0, 1, 0], [0, 0, 1], [1, 0, 0]])
+    for wrong, told in (('quat_xyzw="0 0 0 0"', "no length"), ('quat_xyzw="0 0 0 1" rpy="0 0 0"', "keep one")):
+        with pytest.raises(ModelError, match=told):
+            read(text + joint("j", "revolute", "ground", "a", f"<origin {wrong}/>"))
+
+
 def test_an_origin_is_the_parents_own_by_default_and_noise_in_it_is_zero(read: Read) -> None:
     text = link("ground", "") + link("a")
     bare = read(text + joint("j", "revolute", "ground", "a", "")).joints[0].placement
@@ -625,11 +636,16 @@ def test_unknown_attributes_are_told(read: Read) -> None:
         read(hinge('<limit effort="1" velocity="1" soft_lower="2"/>'))
 
 
+LIMIT_OF_1_2 = '<limit effort="1" velocity="1" acceleration="2" deceleration="3" jerk="4"/>'
+
+
 def test_what_means_nothing_for_a_robot_is_not_told(tmp_path: Path) -> None:
     path = tmp_path / "robot.urdf"
     path.write_text(
         '<?xml version="1.0"?><robot name="r" version="1.0" xmlns:xacro="http://ros.org/wiki/xacro">'
-        f'{link("a", INERTIAL + "<origin/><sensor/><self_collision_checking/>")}<ros2_control name="x"><joint/>'
+        f"{link('a', INERTIAL + '<origin/><sensor/><self_collision_checking/>')}{link('b')}"
+        f"{joint('j', 'fixed', 'a', 'b', LIMIT_OF_1_2)}"
+        '<ros2_control name="x"><joint/>'
         '</ros2_control><material name="red"><color rgba="1 0 0 1"/></material><gazebo reference="a"><kp>1e6</kp>'
         "<selfCollide>true</selfCollide><turnGravityOff>false</turnGravityOff></gazebo></robot>"
     )

@@ -189,6 +189,14 @@ def test_a_function_that_is_linear_is_written_as_such(tmp_path: Path) -> None:
     np.testing.assert_array_equal(function.offset, [0, 0.25])
 
 
+@pytest.mark.parametrize("suffix", [".urdf", ".sdf"])
+def test_a_joint_that_depends_on_another_by_nothing_stands_still(suffix: str, tmp_path: Path) -> None:
+    robot = pair(lambda y: np.array([y[0], 0.25 + 0.0 * y[0]]), ["j0"])
+    again = reloaded(robot, tmp_path, suffix)
+    assert again.independent_joints == ["j0"] and again.joint_positions(again.pack_q({"j0": 0.7}))["j1"] == 0.25
+    assert dynamics_gap(robot, again) < 1e-12
+
+
 def test_a_linear_equation_is_solved_for_a_dependent_joint(tmp_path: Path) -> None:
     robot = pair(lambda q: np.array([2.0 * q[0] - 4.0 * q[1] + q[2] - 1.0]), [], 3)
     again = reloaded(robot, tmp_path)
