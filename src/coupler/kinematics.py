@@ -171,7 +171,7 @@ def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
     """The number of the link that a frame is on, and the transform from the link's frame to it."""
     known = remembered(robot, _places, _places)
     if name not in known:
-        named = listed([*robot.frame_names, *robot.body_names])
+        named = listed([*robot.frame_names, *robot.body_names], like=name)
         raise ModelError(f"robot {robot.name!r} has no frame, contact point or body {name!r}; it has {named}")
     return known[name]
 

@@ -339,8 +339,8 @@ def test_a_robot_with_parameters_keeps_them_when_it_is_changed_or_copied() -> No
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"mass:torsi": 1.0}, "no parameter 'mass:torsi'; there is 'mass:torso'"),
-        ({"weight:torso": 1.0}, "there is 'mass:torso', 'centre:torso', 'inertia:torso'"),
+        ({"mass:torsi": 1.0}, "no parameter 'mass:torsi'; there are 'mass:torso', '"),
+        ({"weight:torso": 1.0}, "there are 'mass:torso', 'centre:torso', 'inertia:torso'"),
         ({"nothing": 1.0}, r"robot\.parameters lists all"),
         ({"rolling:foot": 1.0}, "shape 'foot' has no rolling of its own; build it with one, rolling=0 say"),
         ({"mass:torso": -1.0}, "'mass:torso' must be a finite number, 0 or more"),

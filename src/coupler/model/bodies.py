@@ -79,7 +79,7 @@ def _matrix(what: str, inertia: Any) -> np.ndarray:
     try:
         return np.diag(numbers(what, inertia, (3,)))
     except ModelError:
-        return numbers(what, inertia, (3, 3))
+        return numbers(f"{what}, if not given by its three moments,", inertia, (3, 3))
 
 
 def _offered(inertia: np.ndarray) -> str:

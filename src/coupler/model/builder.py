@@ -168,12 +168,12 @@ class RobotBuilder(Bonds):
         """
         for shape in self._shapes:
             if shape.body not in self._bodies and shape.body != GROUND:
-                raise ModelError(
-                    f"shape {shape.name!r}: there is no body {shape.body!r}; there are {listed(self._bodies)}"
-                )
+                known = listed([GROUND, *self._bodies], like=shape.body)
+                raise ModelError(f"shape {shape.name!r}: there is no body {shape.body!r}; there are {known}")
         for body in (body for pair in self._exclusions for body in pair):
             if body not in self._bodies and body != GROUND:
-                raise ModelError(f"an exclusion: there is no body {body!r}; there are {listed(self._bodies)}")
+                known = listed([GROUND, *self._bodies], like=body)
+                raise ModelError(f"an exclusion: there is no body {body!r}; there are {known}")
         shapes = Counter(shape.name for shape in self._shapes)
         for name in (name for pair in self._contact_pairs for name in (pair.first, pair.second)):
             if shapes[name] != 1:

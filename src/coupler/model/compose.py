@@ -23,7 +23,7 @@ from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
 from coupler.model.robot import Robot
 from coupler.model.robot_actuators import actuators_of, loose_mechanisms
-from coupler.model.tree import Tree, TreeJoint
+from coupler.model.tree import GROUND, Tree, TreeJoint
 from coupler.model.wording import listed
 
 
@@ -114,7 +114,7 @@ def _check_ends(
     for what, *pair in ends:
         for body in pair:
             if body not in tree.place:
-                raise ModelError(f"{what}: there is no body {body!r}; there are {listed(bodies)}")
+                raise ModelError(f"{what}: there is no body {body!r}; there are {listed([GROUND, *bodies], like=body)}")
         if what.startswith("spring") and tree.place[pair[0]][0] == tree.place[pair[1]][0]:
             warnings.append(f"{what} does nothing: its bodies {listed(pair)} are welded together")
     return warnings

@@ -86,7 +86,9 @@ def _hung(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> dict[str, 
     for joint in joints:
         for body in (joint.parent, joint.child):
             if body not in bodies and body != GROUND:
-                raise ModelError(f"joint {joint.name!r}: there is no body {body!r}; there are {listed(bodies)}")
+                raise ModelError(
+                    f"joint {joint.name!r}: there is no body {body!r}; there are {listed([GROUND, *bodies], like=body)}"
+                )
         if joint.child == joint.parent:
             raise ModelError(f"joint {joint.name!r} would carry body {joint.child!r} on itself")
         if joint.child == GROUND:

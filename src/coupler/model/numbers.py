@@ -40,17 +40,18 @@ def numbers(
         ModelError: saying what is wanted and what was given.
     """
     check_unmasked(what, value)
+    wanted = _wanted(() if spread and shape == (1,) else shape, finite, least, batch)
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_shown(value)}") from None
+        raise ModelError(f"{what} must be {wanted}, got {_shown(value)}") from None
     if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got {_shown(value)}")
+        raise ModelError(f"{what} must be {wanted}, got {_shown(value)}")
     array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
     if batch and (array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape):
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, got the shape {array.shape}")
+        raise ModelError(f"{what} must be {wanted}, got the shape {array.shape}")
     right = np.isfinite(array) if finite else ~np.isnan(array)
     if least > -np.inf:
         right &= array >= least
@@ -63,7 +64,7 @@ def numbers(
                 got = f"entry {', '.join(map(str, entry))}{in_state(state)} is {array[at]}"
             elif array.size > _FEW:
                 got = f"got {array[at]}{in_state(state)}"
-        raise ModelError(f"{what} must be {_wanted(shape, finite, least, batch)}, {got}")
+        raise ModelError(f"{what} must be {wanted}, {got}")
     array.setflags(write=False)
     return array
 
@@ -92,7 +93,8 @@ def _shown(value: Any) -> str:
 
 def _wanted(shape: tuple[int, ...], finite: bool, least: float, batch: bool) -> str:
     kind = "finite " if finite else ""
-    wanted = f"{' × '.join(map(str, shape))} {kind}numbers" if np.prod(shape) > 1 else f"a {kind}number"
+    wanted = f"{' × '.join(map(str, shape))} {kind}numbers" if np.prod(shape) != 1 else f"a {kind}number"
+    wanted = f"an array of one {kind}number" if shape == (1,) else wanted
     wanted += f", {least:g} or more" if least > -np.inf else ""
     return wanted + (" (with leading dimensions for a batch)" if batch else "")
 

@@ -16,7 +16,7 @@ import numpy as np
 from coupler.model.bodies import check_inertia, possible_inertias
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
-from coupler.model.wording import in_state, listed
+from coupler.model.wording import clause, in_state, listed
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
@@ -122,12 +122,12 @@ def _unknown(robot: Robot, name: Any) -> str:
         return f"parameter {name!r}: two parts have it, which are both called {owner!r}; rename one"
     if quantity in OF_SHAPES and any(shape.name == owner for shape in robot.shapes):
         return f"parameter {name!r}: shape {owner!r} has no {quantity} of its own; build it with one, {quantity}=0 say"
-    text = f"robot {robot.name!r} has no parameter {name!r}; there is"
+    text = f"robot {robot.name!r} has no parameter {name!r}"
     of_owner = [other for other in known if other.partition(":")[2] == owner and owner]
     of_quantity = [other for other in known if other.partition(":")[0] == quantity]
     if of_owner or of_quantity:
-        return f"{text} {listed(of_owner or of_quantity)}"
-    return f"{text} {listed(list(known)[:8])}, ...: robot.parameters lists all"
+        return f"{text}; {clause(of_owner or of_quantity, 'there is {}', 'there are {}')}"
+    return f"{text}; there are {listed(known, like=name)}: robot.parameters lists all"
 
 
 def _check_reach(robot: Robot, name: str, given: Mapping[str, Any]) -> None:

@@ -144,7 +144,9 @@ class Parts:
         for kind, places, on_body in (("frame", self._frames, frames), ("contact point", self._contacts, contacts)):
             for name, (body, place) in places.items():
                 if body not in self._bodies:
-                    raise ModelError(f"{kind} {name!r}: there is no body {body!r}; there are {listed(self._bodies)}")
+                    raise ModelError(
+                        f"{kind} {name!r}: there is no body {body!r}; there are {listed(self._bodies, like=body)}"
+                    )
                 on_body.setdefault(body, {})[name] = place  # type: ignore[arg-type]
         return {
             name: replace(body, frames=frames.get(name, {}), contacts=contacts.get(name, {}))

@@ -177,7 +177,9 @@ class RobotChanges(RobotStates):
         if not isinstance(name, str) or name in {shape.name for shape in self.shapes if shape.name}:
             raise ModelError(f"with_shape: a name of its own is wanted, got {name!r}")
         if body != GROUND and body not in self.bodies:
-            raise ModelError(f"shape {name!r}: there is no body {body!r}; there are {listed(self.bodies)}")
+            raise ModelError(
+                f"shape {name!r}: there is no body {body!r}; there are {listed([GROUND, *self.bodies], like=body)}"
+            )
         place = placed(f"shape {name!r}", at, turned)
         laws = friction, colour, 0, restitution, torsion, rolling
         return self._with_shape(Shape(name, body, geometry, place, True, group, meets, *laws))

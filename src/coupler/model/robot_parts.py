@@ -157,7 +157,7 @@ class RobotParts:
             return self.tree.number[joint]
         if joint in self.joint_names:
             raise ModelError(f"joint {joint!r} is fixed: it has neither position nor velocity")
-        raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self._moving)}")
+        raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self._moving, like=joint)}")
 
     @property
     def embedding(self) -> Embedding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 
 _LONGEST = 100  # characters of a name or a value in a message
 
@@ -14,9 +15,11 @@ def clipped(value: object, most: int = _LONGEST, *, quote: bool = True) -> str:
     return (repr(text[:most]) if quote and isinstance(value, str) else text[:most]) + rest
 
 
-def listed(names: Iterable[str], most: int = 8) -> str:
-    """Quoted names, separated by commas; beyond `most` names, the rest is counted."""
-    return some([clipped(name) for name in names], most)
+def listed(names: Iterable[str], most: int = 8, like: object = "") -> str:
+    """Quoted names, separated by commas; beyond `most` names, the rest is counted. Those `like` a name come first."""
+    names = list(names)
+    near = get_close_matches(like[:_LONGEST], names, n=most) if isinstance(like, str) else []
+    return some([clipped(name) for name in (*near, *(name for name in names if name not in near))], most)
 
 
 def some(texts: Sequence[str], most: int = 8) -> str:

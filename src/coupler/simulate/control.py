@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coupler.model import ModelError
+
 Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
 
@@ -24,6 +26,11 @@ class Control:
 
     def __init__(self, controller: Controller | None, motors: Any) -> None:
         """Takes functions of (t, q, v); instead of a function, `motors` may be constant controls of actuators."""
+        if controller is not None and not callable(controller):
+            raise ModelError(
+                f"the controller must be a function of (t, q, v), got {type(controller).__name__}; for forces known "
+                "beforehand use coupler.rollout, and for controls of actuators motors=..."
+            )
         self._controller = controller
         self._driver: Controller | None = motors if callable(motors) or motors is None else (lambda t, q, v: motors)
 

@@ -25,7 +25,7 @@ _CHUNK, _LEAST_CHUNK = 1024, 32  # states, at most and at least, that a thread s
 _CHUNK_NUMBERS = 2**19  # of all states of a chunk: starting a step from Python costs as much as computing a few states
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Rollout:
     """The motion of a batch of states, with any leading dimensions, under T controls each.
 
@@ -66,6 +66,8 @@ class Rollout:
         arrays = ["q", "v", "residuals", *(["forces"] if self.forces is not None else [])]
         lines.append(f"  arrays    {', '.join(f'{name} {getattr(self, name).shape}' for name in arrays)}")
         return "\n".join(lines)
+
+    __repr__ = __str__
 
 
 def rollout(
@@ -138,6 +140,11 @@ def _checked_controls(engine: Engine, controls: Any, motors: Any, rates: Any) ->
     if motors is None:
         if rates is not None:
             raise ModelError("rates: they are those of targets; give motors, too")
+        if controls is None:
+            raise ModelError(
+                f"give controls, forces (..., T, {engine.robot.nv}) at independent joints for T steps, or motors; "
+                f"np.zeros((T, {engine.robot.nv})) lets it move by itself"
+            )
         return [_over_time("controls", controls, engine.robot.nv)]
     engine.check_actuators()
     driven = _over_time("motors", motors, len(engine.robot.actuators))

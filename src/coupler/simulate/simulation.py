@@ -11,6 +11,7 @@ import numpy as np
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.model.wording import listed
 from coupler.simulate.control import Control, Controller
 from coupler.simulate.energy_watch import EnergyWatch, known_gain
 from coupler.simulate.log_rows import Rows
@@ -178,7 +179,9 @@ class Simulation(Simulated):
             moment: 3, along the world's axes, N m.
         """
         if body not in self.robot.bodies:
-            raise ModelError(f"robot {self.robot.name!r} has no body {body!r}")
+            raise ModelError(
+                f"robot {self.robot.name!r} has no body {body!r}; it has {listed(self.robot.bodies, like=body)}"
+            )
         force, at, moment = numbers("force", force, (3,)), numbers("at", at, (3,)), numbers("moment", moment, (3,))
         pose = frame_pose(self.robot, np.array(self.q), body)
         forces = np.zeros((len(self.robot.bodies), 6))

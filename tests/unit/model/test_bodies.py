@@ -42,8 +42,8 @@ def test_rounding_in_files_is_forgiven() -> None:
         (("b", np.inf), "its mass must be a finite number"),
         (("b", 1.0, (0, 0)), "its centre must be 3 finite numbers"),
         (("b", 1.0, (0, 0, np.nan)), "its centre must be 3 finite numbers"),
-        (("b", 1.0, (0, 0, 0), np.eye(2)), "its inertia must be 3 × 3 finite numbers"),
-        (("b", 1.0, (0, 0, 0), np.full((3, 3), np.inf)), "its inertia must be 3 × 3 finite"),
+        (("b", 1.0, (0, 0, 0), np.eye(2)), "if not given by its three moments, must be 3 × 3 finite numbers"),
+        (("b", 1.0, (0, 0, 0), np.full((3, 3), np.inf)), "if not given by its three moments, must be 3 × 3 finite"),
         (
             ("b", 1.0, (0, 0, 0), np.diag([1.0, 1.0, -0.1])),
             "moments are -0.1, 1, 1 kg m²; none can be negative",

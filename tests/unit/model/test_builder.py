@@ -696,6 +696,10 @@ def test_packing_what_is_no_state(robot: Robot, name: str) -> None:
 def test_packing_what_cannot_be(robot: Robot, limited: Robot, turning: Robot) -> None:
     with refused("'tip'", "held", "'j3'", "does not close"):
         robot.pack_q({"j3": 0.0})
+    with refused("joint 'j3' is held"):
+        robot.pack_q({"j3": 0.0})
+    with refused("joints 'j1', 'j3' are held"):
+        robot.pack_q({"j1": 0.0, "j3": 2.0})
     with refused("'j3'", "'j1'"):
         robot.pack_v({"j3": 1.0})
     with refused("'j2'", "leave it out"):

@@ -142,6 +142,19 @@ def test_aligned_axes_give_exact_zeros() -> None:
     assert operations(E) == {"sin": 1, "cos": 1}
 
 
+def test_directions_come_first() -> None:
+    """What a joint is about may be given without its name, as the length of a rod may."""
+    for joint in (Revolute, Continuous, Prismatic, Helical, Cylindrical):
+        np.testing.assert_array_equal(joint((0, 2, 0)).axis, [0, 1, 0])
+    assert Helical((0, 0, 1), 0.1).pitch == 0.1
+    np.testing.assert_array_equal(Planar((0, 1, 0)).normal, [0, 1, 0])
+    np.testing.assert_array_equal(Universal((0, 1, 0), (1, 0, 0)).second, [1, 0, 0])
+    with pytest.raises(ModelError, match="its axis must be 3 finite numbers, got 'y'"):
+        Revolute("y")
+    with pytest.raises(TypeError):
+        Revolute((0, 1, 0), 5.0)  # type: ignore[misc]
+
+
 @pytest.mark.parametrize("axis", [(1, 1e-8, 0), (1, 1.4e-8, 1e-8), (1e-9, 1, 0), (1, 2e-17, 0)])
 def test_an_axis_near_one_of_coordinates_is_not_taken_for_it(axis: tuple[float, ...]) -> None:
     joint = Revolute(axis=axis)

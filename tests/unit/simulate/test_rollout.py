@@ -70,6 +70,8 @@ def test_wrong_controls_are_told() -> None:
     v = np.zeros((4, robot.nv))
     with pytest.raises(ModelError, match=r"controls must have the shape \(..., T, 18\), got \(4,\)"):
         rollout(robot, q, v, np.zeros(4))
+    with pytest.raises(ModelError, match=r"give controls, forces \(..., T, 18\) at independent joints"):
+        rollout(robot, q, v)
     with pytest.raises(ModelError, match=r"states of \(4,\), which do not fit controls of \(3,\)"):
         rollout(robot, q, v, np.zeros((3, 5, robot.nv)))
     wrong = np.zeros((4, 5, robot.nv))
@@ -106,6 +108,8 @@ def test_where_no_state_can_go_on_there_is_an_error() -> None:
 def test_a_rollout_says_what_is_in_it() -> None:
     robot = coupler.robots.load("four_bar")
     q, v = np.tile(robot.neutral(), (3, 1)), np.zeros((3, robot.nv))
-    text = str(rollout(robot, q, v, np.zeros((3, 4, robot.nv)), forces=True))
+    found = rollout(robot, q, v, np.zeros((3, 4, robot.nv)), forces=True)
+    text = str(found)
+    assert repr(found) == text
     assert text.startswith("rollout of 3 states, from 0 to 0.004 s, 4 controls each\n  stopped   0 of 3 states\n")
     assert "q (3, 5, 3), v (3, 5, 1), residuals (3, 4), forces (3, 4, 0, 3)" in text

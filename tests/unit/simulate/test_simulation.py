@@ -380,6 +380,16 @@ def test_wrong_options_are_told(options: dict[str, Any], message: str) -> None:
         Simulation(ball(0.5)[0], **{"q": ball(0.5)[1], **options})
 
 
+def test_what_is_no_controller_is_told() -> None:
+    robot = coupler.robots.load("four_bar")  # one freedom, one motor
+    with pytest.raises(ModelError, match=r"controller must be a function of \(t, q, v\), got ndarray; .*rollout"):
+        Simulation(robot).run(0.1, np.zeros((100, 1)))  # type: ignore[arg-type]
+    with pytest.raises(ModelError, match=r"tau must be an array of one finite number, got 1\.0"):
+        Simulation(robot).step(1.0)
+    with pytest.raises(ModelError, match="has no body 'link4'; it has 'link"):
+        Simulation(robot).wrench("link4", (0, 0, 1.0))
+
+
 def test_contacts_that_do_not_exist_are_told() -> None:
     with pytest.raises(ModelError, match=r"nothing that may touch is called 'foot'; there are 'skin', 'floor'"):
         Simulation(ball()[0], contacts="foot")

@@ -54,8 +54,9 @@ class RelationConstraint:
             if (nv := tree.links[tree.number[joint]].kind.nv) != 1 and joint not in coupling.independent:
                 raise ModelError(f"{what}: joint {joint!r} has {nv} freedoms; only joints of one can depend on others")
         sizes = tuple(tree.links[tree.number[joint]].kind.nq for joint in coupling.joints)
-        if sizes != coupling.sizes:
-            raise ModelError(f"{what}: positions of its joints have {sizes} entries, not {coupling.sizes}")
+        for joint, size, taken in zip(coupling.joints, sizes, coupling.sizes, strict=True):
+            if size != taken:
+                raise ModelError(f"{what}: the position of joint {joint!r} has {size} entries, where it takes {taken}")
         try:
             traced = template(coupling.residual, sum(sizes), tree.parameters or ())
         except Exception as error:  # whatever a user's function raises

@@ -11,7 +11,7 @@ from coupler.model.embedding.closed_states import ClosedStates
 from coupler.model.errors import ModelError
 from coupler.model.numbers import batch_of, shaped
 from coupler.model.tolerances import CLOSED, GIVEN, MADE_CLOSED, WITHIN_LIMITS
-from coupler.model.wording import listed
+from coupler.model.wording import clause, listed
 
 _WELL = 0.05  # configurations are well away from singular if their quality is above this part of the usual one
 _AT_LIMIT = 0.4  # share of sampled positions that are at a limit: bodies come close to each other there most often
@@ -136,5 +136,5 @@ class States(ClosedStates):
 
 def held(joints: Iterable[str]) -> str:
     """A remark for messages that joints are held; empty if none is."""
-    names = listed(joints)
-    return f"joint {names} is held" if names else ""
+    joints = list(joints)
+    return clause(joints, "joint {} is held", "joints {} are held") if joints else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -41,7 +41,7 @@ class _Axial(Joint):
     """
 
     nq, nv = 1, 1
-    axis: Any = Z
+    axis: Any = field(default=Z, kw_only=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,7 +113,7 @@ class Helical(_Axial):
         pitch: translation by unit of rotation, m/rad.
     """
 
-    pitch: float = 0.0
+    pitch: float = field(default=0.0, kw_only=False)
     axial = True
     aligned = _Axial._along_z
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -28,8 +28,8 @@ class Universal(Joint):
     """
 
     nq, nv = 2, 2
-    first: Any = (1.0, 0.0, 0.0)
-    second: Any = (0.0, 1.0, 0.0)
+    first: Any = field(default=(1.0, 0.0, 0.0), kw_only=False)
+    second: Any = field(default=(0.0, 1.0, 0.0), kw_only=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,7 +74,7 @@ class Planar(Joint):
     """
 
     nq, nv = 3, 3
-    normal: Any = Z
+    normal: Any = field(default=Z, kw_only=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
