@@ -15,6 +15,7 @@ import numpy as np
 from coupler.contact import laws
 from coupler.contact.kernels import clear
 from coupler.contact.rows import BlockRecords, ContactRows, Indices, Layout
+from coupler.contact.step.cone_update import ConeBlock
 from coupler.forks import cached_property
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 from coupler.grouping import grouped
@@ -25,6 +26,7 @@ More = Callable[[Indices], Window]  # gives further fields for some blocks
 
 _FLAGS = ("active", "idle", "waiting", "pressed", "slides", "refined")
 _REACH = 1.0  # m/s: a contact that opens faster than that does not start from the impulse of the step before
+_IMMOBILE = 1e-12  # of a contact's mobilities: its normal gives way less only by rounding, or at a dead point
 _JOINT: Layout = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
 
 
@@ -33,6 +35,7 @@ def _contact(rows: int, discs: int) -> Layout:
         "A": symmetric(rows),
         "inverse": symmetric(3),
         "normal_step": (),
+        "held": (),
         "disc_steps": discs,
         "mobility": discs,
     }
@@ -270,3 +273,24 @@ def _begin(own: View, waits: Any) -> None:
 def _begin_at_once(own: View) -> None:
     own.active = own.idle = own.slides = np.array(0.0)
     own.waiting = np.array(1.0)
+
+
+def describe_contact(own: View) -> None:
+    """Prepares a contact's block of A for updates.
+
+    No impulse moves a contact along its normal at a wheel on a rail, say, or at the hand of an arm that is stretched
+    out. Such a contact is `held`, and counts as if its normal were as mobile as all its rows together: then rounding of
+    its velocity causes impulses of the size of rounding.
+    """
+    together = own.A[0, 0] + own.A[1, 1] + own.A[2, 2] + own.rounding
+    held = own.A[0, 0] <= _IMMOBILE * together + own.rounding
+    own.held = np.where(held, 1.0, 0.0)
+    rows = range(len(own.A))
+    own.A = np.array(
+        [[np.where(held, together, own.A[0, 0]) if i == j == 0 else own.A[i, j] for j in rows] for i in rows]
+    )
+    A = own.A
+    block, mobility = ConeBlock.of(A[:3, :3]), laws.mobilities(A, own.friction)
+    own.inverse, own.mobility = block.inverse, np.array(mobility)
+    own.normal_step, own.disc_steps = np.array(block.normal_step), np.array([1.0 / m for m in mobility])
+    own.impulse = np.where(held, 0.0, laws.inside_cone(own.friction, own.impulse))
