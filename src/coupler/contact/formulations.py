@@ -94,7 +94,7 @@ def traditional_problem(
     """
     h = step_length(step)
     candidates = touches(robot, q, pairs)
-    joints = joint_rows(robot, q, h, limits)
+    joints = joint_rows(robot, q, h, limits, v)
     J = np.vstack([contact_rows(robot, q, candidates), joints.rows])
     factor = np.linalg.cholesky(mass_matrix(damped(robot, h), q))
     half = np.linalg.solve(factor, J.T)
@@ -132,7 +132,7 @@ def problem_of_bodies(
     candidates = touches(robot, q, pairs)
     P, bodies = rows_by_body(robot, q, candidates)
     a, osim = respond(damped(robot, h), bodies)
-    joints = joint_rows(robot, q, h, limits)
+    joints = joint_rows(robot, q, h, limits, v)
     A, J = _with_joints(robot, q, h, P @ osim @ P.T, P @ body_jacobians(robot, q, bodies), joints)
     w = J @ (np.asarray(v, dtype=float) + h * (a + basis_biases(robot, q, v)))
     return contact_problem(A, w, h, candidates, joints), candidates

@@ -39,8 +39,19 @@ class JointRows:
     biases: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None) -> JointRows:
-    """The rows of joints with limits, if limits count, and of joints with dry friction; biases need v."""
+def joint_rows(
+    robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None, *, ahead: bool = False
+) -> JointRows:
+    """The rows of joints with limits, if limits count, and of joints with dry friction.
+
+    Loops bend the way of a joint, by h² J̇ v / 2 within a step: a slide turns round at its dead point, and not beyond.
+
+    Args:
+        robot, q, step: the robot, its configuration, and h, s.
+        limits: whether limits count.
+        v: its velocity; without it, biases are zero.
+        ahead: whether velocities will be those at the end of the step, which know of biases; else closures do.
+    """
     limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
     if not (limited or rubbing):
         return JointRows(np.zeros((0, robot.nv)))
@@ -49,7 +60,8 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = 
     terms: list[tuple[np.ndarray, float, Block, float, float]] = []
     for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
         kind, entry = tree.links[link].kind, tree.v_start[link] + j
-        low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j], step)
+        bend = 0.0 if ahead else 0.5 * step * step * g[entry]
+        low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j] + bend, step)
         sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
         terms += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
     for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):

@@ -160,13 +160,13 @@ def contact_impulses(
             of the step. With `ahead`, `penetration` also holds for joint limits, because such steps go further beyond.
     """
     problem, touches = formulation(robot, q, v, tau, step, pairs, **({} if limits else {"limits": False}))
-    joints, free = joint_rows(robot, q, step, limits), unimpeded(robot, q, v, tau, step)
+    joints, free = joint_rows(robot, q, step, limits, v, ahead=ahead), unimpeded(robot, q, v, tau, step)
     rows = np.vstack([contact_rows(robot, q, touches), joints.rows])
     _check_rows(robot, len(rows), problem, formulation)
     gaps = np.array([touch.contact.gap for touch in touches])
     velocities, closures = rows @ free, joints.closures
     if ahead:
-        velocities = velocities_ahead(robot, q, v, free, step, touches, joint_rows(robot, q, step, limits, v))
+        velocities = velocities_ahead(robot, q, v, free, step, touches, joints)
         closures = gap_seen(closures * step, penetration) / step
     seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(touches)], recovery)
     closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coupler import Simulation
 from coupler.contact import Bounded, Cone, Status, Unilateral
 from coupler.contact.formulations import recursive_problem, touches, traditional_problem
 from coupler.contact.joint_rows import joint_rows
@@ -389,3 +390,28 @@ def test_a_compiled_step_with_contacts_of_three_four_and_six_rows_is_that_of_num
     moments = results[:, layout.places["impulses"]][:, [6, *range(10, 13)]]
     assert (np.abs(moments).max(axis=0) > 0.0).all()
     np.testing.assert_array_equal(step(states, forces), results)
+
+
+def stroked(lower: float, upper: float, integrator: str) -> Simulation:
+    """A slider-crank of 0.2 m and 0.6 m in motion, whose slide has limits; its stroke is from 0.4 m to 0.8 m."""
+    b, turn = RobotBuilder("slider-crank"), Revolute(axis=(0.0, 1.0, 0.0))
+    for name, mass, centre in (("crank", 1.0, 0.1), ("rod", 0.5, 0.3), ("slide", 0.5, 0.0)):
+        b.body(name, mass, (centre, 0.0, 0.0), (0.01, 0.01, 0.01))
+    b.joint("A", turn, "ground", "crank", independent=True)
+    b.joint("B", turn, "crank", "rod", at=(0.2, 0.0, 0.0))
+    b.joint("S", Prismatic(axis=(1.0, 0.0, 0.0), lower=lower, upper=upper), "ground", "slide")
+    b.loop("C", turn, "rod", "slide", at=(0.6, 0.0, 0.0))
+    robot = b.build().with_gravity((0.0, 0.0, 0.0))
+    return Simulation(robot, integrator=integrator, q=robot.pack_q({"A": 1.0}), v=robot.pack_v({"A": 6.0}))
+
+
+@pytest.mark.parametrize("integrator", ["midpoint", "euler", "rk4", "trapezoid"])
+def test_limits_at_the_ends_of_a_stroke_are_never_felt(integrator: str) -> None:
+    """A slide turns round there by itself: its crank turns on as it does without limits. A closer limit is felt."""
+    moves = [stroked(*limits, integrator) for limits in ((-np.inf, np.inf), (0.4, 0.8), (0.4, 0.79))]
+    for _ in range(1500):
+        for simulation in moves:
+            simulation.step()
+    free, limited, stopped = (simulation.q for simulation in moves)
+    np.testing.assert_allclose(limited, free, atol=1e-9)
+    assert np.abs(stopped - free).max() > 1.0

@@ -7,7 +7,7 @@ import pytest
 
 import coupler
 from coupler import ModelWarning, Robot, RobotBuilder, Simulation
-from coupler.model import Free, Prismatic, Sphere
+from coupler.model import Free, Prismatic, Revolute, Sphere
 from coupler.spatial import Transform
 
 SLOPE = np.radians(10.0)
@@ -93,3 +93,46 @@ def test_feet_that_are_not_quite_even_are_solved(uneven: float) -> None:
         simulation.step()
         assert simulation.status.solved
     assert simulation.contact_forces[:, 2].sum() == pytest.approx(9.81, rel=1e-6)
+
+
+def wheeled(depth: float) -> Robot:
+    """A cart on a rail, with a wheel that reaches so deep below the floor, m: no impulse lifts or lowers it."""
+    b = RobotBuilder("wheeled")
+    b.body("cart", 1.0, inertia=(0.1, 0.1, 0.1))
+    b.body("wheel", 0.5, inertia=(2.5e-3, 2.5e-3, 2.5e-3))
+    b.joint("rail", Prismatic(axis=(1.0, 0.0, 0.0)), "ground", "cart", at=(0.0, 0.0, RADIUS - depth))
+    b.joint("axle", Revolute(axis=(0.0, 1.0, 0.0)), "cart", "wheel")
+    b.shape("wheel", Sphere(RADIUS), name="wheel")
+    return b.build().with_floor(1.0)
+
+
+@pytest.mark.filterwarnings("ignore:.*overlaps at the start")
+@pytest.mark.parametrize("integrator", ["midpoint", "euler", "rk4", "trapezoid"])
+@pytest.mark.parametrize("depth", [0.0, 1e-12, 1e-3])
+def test_a_contact_that_nothing_moves_along_its_normal_carries_nothing(depth: float, integrator: str) -> None:
+    """The wheel's axle takes its load. So it turns freely, ω = τ t / I, and the cart stays; an overlap is told."""
+    simulation = Simulation(wheeled(depth), integrator=integrator, contacts="wheel on floor")
+    for _ in range(200):
+        simulation.step(np.array([0.0, 0.1]))
+        status = simulation.status
+        assert status.solved and not status.iterations
+        assert status.jammed == pytest.approx(depth if depth > 1e-9 else 0.0)
+    np.testing.assert_allclose(simulation.v, [0.0, 0.1 * 0.2 / 2.5e-3], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(simulation.contact_forces, 0.0, atol=1e-9)
+
+
+@pytest.mark.filterwarnings("ignore:.*overlaps at the start")
+@pytest.mark.parametrize("integrator", ["euler", "rk4"])
+def test_a_contact_at_a_pivot_changes_nothing(integrator: str) -> None:
+    """Nothing moves the pivot in any direction: all mobilities of its contact are rounding."""
+    b = RobotBuilder("hinged")
+    b.body("arm", 1.0, (0.2, 0.1, -0.1), (0.01, 0.02, 0.03))
+    b.joint("hinge", Revolute(axis=np.array([0.3, 0.5, 0.7]) / np.sqrt(0.83)), "ground", "arm", at=(0.13, 0.27, 0.31))
+    b.contact("pivot", "arm", (0.0, 0.0, 0.0))
+    robot = b.build().with_floor(0.8, height=0.311)
+    touching, free = (Simulation(robot, integrator=integrator, contacts=x) for x in ("pivot on floor", ()))
+    for _ in range(300):
+        touching.step()
+        free.step()
+    np.testing.assert_allclose(touching.q, free.q, atol=1e-12)
+    assert touching.status.solved and touching.status.jammed == pytest.approx(1e-3)

@@ -15,6 +15,7 @@ import numpy as np
 from coupler.contact import laws
 from coupler.contact.kernels import clear
 from coupler.contact.rows import BlockRecords, ContactRows, Indices, Layout
+from coupler.contact.step.cone_update import ConeBlock
 from coupler.forks import cached_property
 from coupler.graph import Buffer, Builder, Constants, Slot, Vector, View, Window, constants, fields, symmetric
 from coupler.grouping import grouped
@@ -25,6 +26,7 @@ More = Callable[[Indices], Window]  # gives further fields for some blocks
 
 _FLAGS = ("active", "idle", "waiting", "pressed", "slides", "refined")
 _REACH = 1.0  # m/s: a contact that opens faster than that does not start from the impulse of the step before
+_IMMOBILE = 1e-12  # of a contact's mobilities: its normal gives way less only by rounding, or at a dead point
 _JOINT: Layout = {"a": (), "low": (), "high": (), "p": 1, "Q": (1, 1), "w": 1, "dw": 1, "pushed": 1}
 
 
@@ -33,6 +35,7 @@ def _contact(rows: int, discs: int) -> Layout:
         "A": symmetric(rows),
         "inverse": symmetric(3),
         "normal_step": (),
+        "held": (),
         "disc_steps": discs,
         "mobility": discs,
     }
@@ -266,3 +269,24 @@ def _begin(block: View, waits: Any) -> None:
 def _begin_at_once(block: View) -> None:
     block.active = block.idle = block.slides = np.array(0.0)
     block.waiting = np.array(1.0)
+
+
+def describe_contact(block: View) -> None:
+    """Prepares a contact's block of A for updates.
+
+    No impulse moves a contact along its normal at a wheel on a rail, say, or at the hand of an arm that is stretched
+    out. Such a contact is `held`, and counts as if its normal were as mobile as all its rows together: then rounding of
+    its velocity causes impulses of the size of rounding.
+    """
+    together = block.A[0, 0] + block.A[1, 1] + block.A[2, 2] + block.rounding
+    held = block.A[0, 0] <= _IMMOBILE * together + block.rounding
+    block.held = np.where(held, 1.0, 0.0)
+    rows = range(len(block.A))
+    block.A = np.array(
+        [[np.where(held, together, block.A[0, 0]) if i == j == 0 else block.A[i, j] for j in rows] for i in rows]
+    )
+    A = block.A
+    cone, mobility = ConeBlock.of(A[:3, :3]), laws.mobilities(A, block.friction)
+    block.inverse, block.mobility = cone.inverse, np.array(mobility)
+    block.normal_step, block.disc_steps = np.array(cone.normal_step), np.array([1.0 / m for m in mobility])
+    block.impulse = np.where(held, 0.0, laws.inside_cone(block.friction, block.impulse))

@@ -19,10 +19,9 @@ import numpy as np
 from coupler.contact import laws
 from coupler.contact.kernels import clear
 from coupler.contact.rows import ContactRows
-from coupler.contact.step.blocks import Blocks, More, Numbers
+from coupler.contact.step.blocks import Blocks, More, Numbers, describe_contact
 from coupler.contact.step.columns import Node
-from coupler.contact.step.cone_update import ConeBlock
-from coupler.graph import Buffer, Builder, Vector, View, Window, fields
+from coupler.graph import Buffer, Builder, Vector, View, Window, constants, fields
 from coupler.grouping import grouped
 from coupler.passes import Schedule
 
@@ -64,6 +63,7 @@ class InteractingBlocks(Blocks):
     Args:
         columns: the ways of all blocks.
         rows, friction, bounds, impulses: as for `Blocks`.
+        rounding: a mobility that is due to rounding alone, 1/kg.
     """
 
     def __init__(
@@ -74,9 +74,10 @@ class InteractingBlocks(Blocks):
         friction: Numbers,
         bounds: Numbers,
         impulses: Vector | None = None,
+        rounding: float = laws.TINY,
     ) -> None:
         super().__init__(builder, rows, friction, bounds, impulses)
-        self._columns = columns
+        self._columns, self._rounding = columns, rounding
         ways = [(self.width(block), self._shape(block)) for block in self.all]
         self._shapes = Counter(way for way in ways if len(way[1]) <= _SHORT_WAY)
         self._known_ways: dict[range, list[tuple[np.ndarray, Window]]] = {}
@@ -89,7 +90,8 @@ class InteractingBlocks(Blocks):
         self.each(_without_block, _without_mobility, "waiting")
         self.along(_add_block, "waiting", blocks=self.all[: self.contacts])
         self.along(_add_mobility, "waiting", blocks=self.all[self.contacts :])
-        self.each(_describe_contact, None, "waiting")
+        rounding = lambda blocks: fields(rounding=constants(np.full(len(blocks), self._rounding)))  # noqa: E731
+        self.each(describe_contact, None, "waiting", rounding)
         flags = {name: buffer.at(self.all) for name, buffer in self.flags.items()}
         self.builder.loop(_join, block=fields(**flags), **self.among("waiting", self.all))
         self.builder.list_flags(self.flags["active"])
@@ -286,11 +288,3 @@ def _without_block(block: View) -> None:
 
 def _without_mobility(block: View) -> None:
     block.a = np.array(0.0)
-
-
-def _describe_contact(block: View) -> None:
-    A = block.A
-    cone, mobility = ConeBlock.of(A[:3, :3]), laws.mobilities(A, block.friction)
-    block.inverse, block.mobility = cone.inverse, np.array(mobility)
-    block.normal_step, block.disc_steps = np.array(cone.normal_step), np.array([1.0 / m for m in mobility])
-    block.impulse = laws.inside_cone(block.friction, block.impulse)

@@ -2,8 +2,10 @@
 
 A contact with gap g must get w_n ≥ −g/h. With an overlap, g < 0, that may be impossible. If some impulses s inside
 their cones move nothing, A s = 0, then s·w = s·b = Σ s_n g/h whatever the impulses are. With an overlap this is
-negative, and no w satisfies the laws. It happens in two ways.
+negative, and no w satisfies the laws. It happens in three ways.
 
+- *No impulse moves a contact along its normal*: a wheel on a cart that runs on a rail, a hand on a wall at the end of
+  an arm that is stretched out. What it carries is not determined; it carries nothing.
 - *A contact jams.* Two bodies with fewer than three freedoms between them can move against each other only in a plane
   or along a line. If the direction across lies inside the friction cone, friction holds the contact however hard it is
   pressed, like a wedge. Only a motion along the plane parts it, and the contact's own impulse never causes one.
@@ -19,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -56,13 +59,13 @@ class Jams:
         self._scene, self._layout, self._blocks = scene, layout, blocks
         self.closures = builder.scratch("closures", blocks.contacts)
         self._state = {name: builder.scratch(f"jams_{name}", 1) for name in ("unsolved", "tries", "relents")}
-        links = [[robot.tree.place[shape.body][0] for shape in (pair.one, pair.other)] for pair in scene.pairs]
-        few = [_freedoms_between(robot, *pair) < _FREE for pair in links]
-        self._few_freedoms = [
-            contact
-            for contact, i in enumerate(i for i, pair in enumerate(scene.pairs) for _ in range(pair.count))
-            if few[i]
+        freedoms = [
+            _freedoms_between(robot, *(robot.tree.place[shape.body][0] for shape in (pair.one, pair.other)))
+            for pair in scene.pairs
+            for _ in range(pair.count)
         ]
+        self._few_freedoms = [contact for contact, number in enumerate(freedoms) if number < _FREE]
+        self._fixed = [contact for contact, number in enumerate(freedoms) if number < inf]
 
     def begin(self, jammed: Vector, gaps: Vector) -> None:
         """Writes the step that forgets overlaps of the step before.
@@ -76,8 +79,9 @@ class Jams:
 
     def let_stick(self) -> None:
         """Writes the steps that make overlaps of jammed contacts count as touching; active blocks have been listed."""
-        for contacts in self._blocks.alike(self._few_freedoms):
-            self._builder.loop(_let_stick, block=self._contacts(contacts), **self._blocks.among("active", contacts))
+        for kernel, jamming in ((_let_be, self._fixed), (_let_stick, self._few_freedoms)):
+            for contacts in self._blocks.alike(jamming):
+                self._builder.loop(kernel, block=self._contacts(contacts), **self._blocks.among("active", contacts))
 
     @contextmanager
     def try_again(self, residual: Vector, limit: Vector) -> Iterator[None]:
@@ -119,8 +123,8 @@ class Jams:
         return shared(jammed=self._jammed)(blocks) | fields(step=constants(np.full(len(blocks), self._scene.step)))
 
 
-def _freedoms_between(robot: Robot, one: int, other: int) -> int:
-    """How many freedoms two links have at most to move against each other."""
+def _freedoms_between(robot: Robot, one: int, other: int) -> float:
+    """How many freedoms two links have at most to move against each other; infinite where one floats."""
     clusters, cluster_of = robot.cluster_tree.clusters, robot.cluster_tree.cluster_of
 
     def carriers(link: int) -> set[int]:
@@ -134,7 +138,8 @@ def _freedoms_between(robot: Robot, one: int, other: int) -> int:
     between = carriers(one) ^ carriers(other)
     if one and other and cluster_of[one] == cluster_of[other] and one != other:
         between.add(cluster_of[one])
-    return sum(robot.tree.links[link].kind.nv for k in between for link in clusters[k].bodies)
+    kinds = [robot.tree.links[link].kind for k in between for link in clusters[k].bodies]
+    return inf if any(kind.floats for kind in kinds) else sum(kind.nv for kind in kinds)
 
 
 # Kernels of a state
@@ -166,6 +171,13 @@ def _nothing_relents(state: View) -> Any:
 
 def _see_nothing(block: View) -> None:
     block.w = block.b  # so that it is defined before it is measured
+
+
+def _let_be(block: View) -> None:
+    """Lets a contact be that no impulse moves along its normal: it neither parts nor pushes."""
+    held = block.held > 0.0
+    _touch(block, held & (block.closure < 0.0))
+    block.b = np.stack([np.where(held, np.maximum(block.b[0], 0.0), block.b[0]), *block.b[1:]])
 
 
 def _let_stick(block: View) -> None:

@@ -179,6 +179,9 @@ def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any],
         q = cluster.q[i][j] if kind.nq == kind.nv else 0.0
         if scene.integrator == "midpoint":  # limits count from where the step started
             q = q - memory.step * memory.gone * _velocity(cluster, i, j, memory.start)
+        if scene.integrator not in SCHEMES:  # loops bend its way: a slide turns round at its dead point, and not beyond
+            left = memory.step * (1.0 - memory.gone if scene.integrator == "midpoint" else 1.0)
+            q = q + 0.5 * left * left * cluster.g[cluster.shape.starts[i] + j]
         recovery = row.recovery if bounded else None
         seen = scene.penetration if scene.integrator in SCHEMES else "position"
         row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, free, recovery, seen)

@@ -19,6 +19,7 @@ import numpy as np
 
 from coupler.contact.damping import damped
 from coupler.contact.kernels import copy
+from coupler.contact.laws import TINY
 from coupler.contact.scene import ContactScene, Layout, friction_impulses
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.servos import servoed
@@ -39,6 +40,8 @@ from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.model import Robot
 from coupler.passes import ClusterWindows, Shape, Sweep
+
+_ROUNDING = 1e-20  # of a robot that moves as a whole: a mobility that is due to rounding alone
 
 # What results tell of the contact problem.
 _OF_PROBLEM = ("residual", "touching", "sweeps", "iterations", "jammed", "parting")
@@ -147,6 +150,7 @@ class _Step:
             self._candidates.friction,
             bounds or friction,
             impulse_vector,
+            rounding=_ROUNDING / max(sum(body.mass for body in sweep.robot.bodies.values()), TINY),
         )
         context = StepContext(sweep, scene, layout, self._halves, self._candidates, self._columns, blocks)
         impulses = Impulses(context, self._vectors)
