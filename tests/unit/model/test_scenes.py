@@ -362,6 +362,14 @@ def test_an_srdf_beside_a_urdf_says_what_does_not_touch(tmp_path: Path) -> None:
     assert "1 pair of links do not touch, by robot.srdf" in robot.remarks
 
 
+def test_rules_of_an_srdf_that_are_not_kept_are_told(tmp_path: Path) -> None:
+    path = tmp_path / "robot.urdf"
+    path.write_text('<robot name="r"><link name="a"/></robot>')
+    path.with_suffix(".srdf").write_text('<robot name="r"><disable_default_collisions link="a"/></robot>')
+    with pytest.warns(ModelWarning, match=r"robot\.srdf: 1 rule by <disable_default_collisions>"):
+        coupler.load(path)
+
+
 def test_what_floats_needs_no_prefix_of_its_own(scene: Robot) -> None:
     assert [joint.name for joint in scene.joints if isinstance(joint.kind, Free)] == [
         "dog/floating_base",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,8 @@ from coupler.model import Fixed, LoopKind, ModelError, Revolute, Spherical
 from coupler.model.wording import clipped, counted, listed
 from coupler.spatial import Transform
 
+_KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")  # of a file with pairs of frames
+_ALIKE = 0.8  # words are taken for misspelt from this likeness on
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
 
@@ -63,6 +66,7 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
             if _describes_loops(content):
                 _add_file(d, path, content, folders)
                 break
+            _warn_of_misspelt(d, path, content)
         else:
             warn_of_unused(d)
         _add_closing_frames(d)
@@ -70,6 +74,14 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
 
 def _describes_loops(content: Any) -> bool:
     return isinstance(content, dict) and ("closed_loop" in content or "submechanisms" in content)
+
+
+def _warn_of_misspelt(d: Description, path: Path, content: Any) -> None:
+    """Warns of a key that is nearly the one by which loops begin."""
+    for key in content if isinstance(content, dict) else ():
+        meant = get_close_matches(str(key).lower(), ("closed_loop", "submechanisms"), 1, _ALIKE)
+        if meant:
+            d.warnings.append(f"{path.name} describes no loops: is its key {clipped(key)} meant to be {meant[0]!r}?")
 
 
 def _add_file(d: Description, path: Path, content: dict[str, Any], folders: Iterable[Path]) -> None:
@@ -89,6 +101,12 @@ def _add_file(d: Description, path: Path, content: dict[str, Any], folders: Iter
 
 
 def _add_pairs(file: ClosureFile, content: dict[str, Any]) -> None:
+    others = [str(key) for key in content if key not in (*_KEYS, "submechanisms")]
+    if others:
+        file.d.warnings.append(
+            f"{file.path.name} has keys that are not read: {listed(others)}; beside closed_loop there may be "
+            f"{listed(_KEYS[1:])}"
+        )
     pairs = file.entries(content["closed_loop"], "closed_loop")
     words = file.entries(content.get("type") or ["6d"] * len(pairs), "type")
     if len(words) != len(pairs):

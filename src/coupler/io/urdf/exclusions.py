@@ -19,9 +19,16 @@ def read_exclusions(d: Description) -> None:
     if path is not None:
         before = len(d.exclusions)
         try:
-            _add(d, parse_file(path).all(_TAG))
+            root = parse_file(path)
+            _add(d, root.all(_TAG))
         except ModelError as error:
             raise ModelError(f"{error} (mend it, or rename it to load the robot without it)") from None
+        defaults = len(root.all("disable_default_collisions", "enable_collisions"))
+        if defaults:
+            d.warnings.append(
+                f"{path.name}: {counted(defaults, 'rule')} by <disable_default_collisions> or <enable_collisions> left "
+                f"out; <{_TAG}> names a pair"
+            )
         d.remarks.append(f"{counted(len(d.exclusions) - before, 'pair')} of links do not touch, by {path.name}")
 
 

@@ -14,7 +14,7 @@ from coupler.io.urdf.couplings import SINGLE, dependence_of, joint_of
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import JointPart
 from coupler.io.xml import Element
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 
 
 def read_transmissions(root: Element, d: Description) -> None:
@@ -49,6 +49,9 @@ def _read_transmission(element: Element, d: Description) -> None:
     for part in parts:
         for interface in part.all("hardwareInterface", "role", "offset"):
             interface.ignore()
+    if any(_number(part, "mechanicalReduction") == 0.0 for part in (element, *parts, *element.all("actuator"))):
+        name = clipped(element.get("name"))
+        d.warnings.append(f"transmission {name} has a mechanicalReduction of 0, which is taken as 1")
     for joint in driven:
         joint.actuated = joint.kind != "fixed"
     _add_motors(element, driven, d)
@@ -57,8 +60,9 @@ def _read_transmission(element: Element, d: Description) -> None:
         for interface in actuator.all("hardwareInterface", "role"):
             interface.ignore()
         inertia = _number(actuator, "rotor_inertia", "rotorInertia", "motorInertia")
-        ratio = _number(actuator, "gear_ratio", "mechanicalReduction") or _number(element, "mechanicalReduction") or 1.0
+        stated = _number(actuator, "gear_ratio")
         if inertia and len(driven) == 1 and driven[0].kind != "fixed":
+            ratio = stated or _reduction(actuator) * _reduction(element) * _reduction(parts[0])
             driven[0].properties["armature"] = driven[0].properties.get("armature", 0.0) + ratio**2 * inertia
         elif inertia:
             d.left_out["rotor inertia of a transmission with several joints"] += 1

@@ -211,6 +211,14 @@ def test_a_file_about_something_else_is_not_minded(robot: Load) -> None:
     assert robot({"leg.yaml": "", "submechanisms.yml": "- 1\n"}).loops == ()
 
 
+def test_a_key_that_is_misspelt_is_told(robot: Load) -> None:
+    """With `types` unread, pairs would be welded in silence; and with `closed_loops` unread, nothing would close."""
+    with pytest.warns(ModelWarning, match=r"leg\.yaml has keys that are not read: 'types'; .* 'type', 'name_mot'"):
+        robot({"leg.yaml": PAIR.replace("type:", "type: ['3d']\ntypes:")})
+    with pytest.warns(ModelWarning, match="is its key 'closed_loops' meant to be 'closed_loop'"):
+        assert robot({"leg.yaml": PAIR.replace("closed_loop:", "closed_loops:")}).loops == ()
+
+
 def test_a_file_elsewhere_is_named(robot: Load, tmp_path: Path) -> None:
     found = robot({"leg.yaml": NONE, "loops/knee.yaml": PAIR}, closures="loops/knee.yaml")
     assert len(found.loops) == 1

@@ -442,6 +442,20 @@ def test_a_rotor_behind_a_reduction_counts_by_its_square(actuator: str, read: Re
     np.testing.assert_allclose(coupler.mass_matrix(found, q), expected, rtol=1e-14)
 
 
+def test_reductions_of_a_joint_and_of_its_motor_count_for_both_motor_and_rotor(read: Read) -> None:
+    """2 × 5 = 10: the motor's gear, and 10² × 0.002 = 0.2 beside the joint's own 0.5."""
+    motor = "<actuator><rotorInertia>0.002</rotorInertia><mechanicalReduction>5</mechanicalReduction></actuator>"
+    text = transmission(motor).replace("</joint>", "<mechanicalReduction>2</mechanicalReduction></joint>")
+    found = read(ARM + text)
+    assert found.actuators[0].gears["j"] == 10.0
+    assert found.joints[0].kind.armature == pytest.approx(0.7, rel=1e-15)
+
+
+def test_a_reduction_of_zero_is_told(read: Read) -> None:
+    with pytest.warns(ModelWarning, match="a mechanicalReduction of 0, which is taken as 1"):
+        read(ARM + transmission("<actuator><mechanicalReduction>0</mechanicalReduction></actuator>"))
+
+
 def test_a_rotor_of_several_joints_is_told(read: Read) -> None:
     with pytest.warns(ModelWarning, match="1 × rotor inertia of a transmission with several joints"):
         found = read(ARM + transmission("<actuator><rotorInertia>1</rotorInertia></actuator>", "jk"))

@@ -128,8 +128,12 @@ def test_tonnes_in_a_robot_of_kilograms_are_told(read: Read) -> None:
 
 
 def test_a_home_that_is_singular_is_told_with_how_far_neutral_is(read: Read) -> None:
+    """A rod on the elbow's axis holds the hand wherever it turns; a stretched arm just reaches, and cannot move."""
     links = "".join(link(name) for name in ("base", "a", "b"))
     joints = joint("one", "revolute", "base", "a") + joint("two", "revolute", "a", "b")
     loop = '<loop name="rod" type="rod"><predecessor link="base"><origin xyz="{} 0 0"/></predecessor>'
     loop += '<successor link="b"><origin xyz="0.5 0 0"/></successor><length value="0.5"/></loop>'
-    read(links + joints + loop.format(2.0), r"neutral is elsewhere, joint '(one|two)' by \S+ rad$")
+    found = read(links + joints + loop.format(1.0), r"neutral is elsewhere, joint '(one|two)' by \S+ rad$")
+    assert max(abs(position) for position in found.joint_positions(found.neutral()).values()) > 1e-3
+    with pytest.raises(ModelError, match="'rod' of joints 'one', 'two' is singular wherever it was found closed"):
+        read(links + joints + loop.format(2.0))
