@@ -13,7 +13,7 @@ from coupler.cli.loading import load_robot
 from coupler.cli.output import columns, fitted, heading, print_json
 from coupler.cli.parser import Verb, add_file, add_json
 from coupler.model import Robot
-from coupler.model.text import tree_lines
+from coupler.model.text import gravity_text, tree_lines
 from coupler.model.wording import counted
 
 
@@ -50,7 +50,7 @@ def _facts(about: dict[str, Any]) -> dict[str, str]:
     bodies = f"{len(about['bodies'])}, {massless} without mass" if massless else f"{len(about['bodies'])}"
     facts = {
         "mass": f"{about['mass']:.6g} kg",
-        "gravity": "({:g}, {:g}, {:g}) m/s²".format(*about["gravity"]),
+        "gravity": gravity_text(about["gravity"]),
         "bodies": bodies,
         "joints": f"{len(about['joints'])}: {', '.join(f'{count} {kind}' for kind, count in kinds.items())}",
         "independent": ", ".join(about["independent"]),

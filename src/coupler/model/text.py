@@ -14,14 +14,21 @@ if TYPE_CHECKING:
     from coupler.model.robot import Robot
 
 _LINES, _DEPTH = 200, 40  # the most lines and levels of a cluster tree that are printed
+_USUAL = (0.0, 0.0, -9.81)  # m/s², the gravity of robots that are described without one
 _LISTED = 12  # the most names on a line
 
 
 def robot_text(robot: Robot) -> str:
-    """What `print` shows: the lines of the tree, what drives the robot, notes and warnings."""
+    """What `print` shows: the lines of the tree, what drives the robot, gravity if unusual, notes and warnings."""
     drive = [f"driven by {_actuators(robot)}"] if robot.actuators else []
     notes, warnings = (f"note: {note}" for note in notes_of(robot)), (f"warning: {text}" for text in robot.warnings)
-    return "\n".join([*tree_lines(robot), *drive, *notes, *warnings])
+    weight = [] if np.array_equal(robot.gravity, _USUAL) else [f"gravity {gravity_text(robot.gravity)}"]
+    return "\n".join([*tree_lines(robot), *drive, *weight, *notes, *warnings])
+
+
+def gravity_text(gravity: np.ndarray) -> str:
+    """Gravity with its unit."""
+    return "({:g}, {:g}, {:g}) m/s²".format(*gravity)
 
 
 def notes_of(robot: Robot) -> list[str]:

@@ -39,12 +39,10 @@ def plot_log(log: Log, path: str | Path | None = None, robot: Robot | None = Non
 def _panels(log: Log, robot: Robot | None) -> list[tuple[str, dict[str, np.ndarray], bool]]:
     """Labels of axes, lines by name, and whether the axis is logarithmic, for all that the log has."""
     panels: list[tuple[str, dict[str, np.ndarray], bool]] = []
-    named = [name for name in log.joints if len(log.joints) == _width(log, "v")]
     for column, label in (("q", "q (rad or m)"), ("v", "v (rad/s or m/s)"), ("tau", "tau (N m or N)")):
         if _width(log, column):
-            values = getattr(log, column)
-            names = named if column != "q" and named else [f"{column}[{k}]" for k in range(values.shape[1])]
-            panels.append((label, dict(zip(names, values.T, strict=True)), False))
+            names = line_names(log, column, robot)
+            panels.append((label, dict(zip(names, getattr(log, column).T, strict=True)), False))
     if {"kinetic", "potential"} <= set(log.columns):
         lines = {"total": log.kinetic + log.potential, "kinetic": log.kinetic, "potential": log.potential}
         panels.append(("energy (J)", lines, False))
@@ -62,6 +60,15 @@ def _panels(log: Log, robot: Robot | None) -> list[tuple[str, dict[str, np.ndarr
             whole = np.interp(log.times, recording.times, np.maximum(errors, SMALLEST))
             panels.append(("loops open by (m or rad)", {"": whole}, True))
     return panels
+
+
+def line_names(log: Log, column: str, robot: Robot | None) -> list[str]:
+    """Names of the lines of a column: those of joints where each has one entry, or a robot tells which are whose."""
+    width, names = _width(log, column), list(log.joints)
+    if column == "q" and robot is not None:
+        sizes = {joint: len(range(robot.nq)[robot.q_slice(joint)]) for joint in robot.position_joints}
+        names = [joint if n == 1 else f"{joint}[{k}]" for joint, n in sizes.items() for k in range(n)]
+    return names if len(names) == width else [f"{column}[{k}]" for k in range(width)]
 
 
 def _width(log: Log, column: str) -> int:

@@ -15,6 +15,7 @@ from coupler.model import Box, ModelError, Sphere
 from coupler.simulate import Log
 from coupler.view.camera import Camera
 from coupler.view.figure.surface import ball, box
+from coupler.view.log_plots import line_names
 from coupler.view.raster import Painted, picture
 from coupler.view.recording import Recording
 from coupler.view.render import Stage, render
@@ -138,6 +139,14 @@ def test_a_log_plots_itself(robot: coupler.Robot, log: Log, tmp_path: Path, monk
     assert log.plot("all.svg", robot).stat().st_size > 1000
     with pytest.raises(ModelError, match="no rows"):
         log[:0].plot("none.png")
+
+
+def test_lines_of_a_plot_are_called_like_joints() -> None:
+    robot = coupler.robots.load("four_bar")  # q holds three joints, v one
+    log = Log(robot="four_bar", step=1.0, contacts=(), joints=("joint1",), times=[0.0], q=[robot.neutral()], v=[[0.0]])
+    assert line_names(log, "q", robot) == ["joint1", "joint3", "joint2"] == robot.position_joints
+    assert line_names(log, "v", robot) == line_names(log, "v", None) == ["joint1"]
+    assert line_names(log, "q", None) == ["q[0]", "q[1]", "q[2]"]
 
 
 def test_verbs_draw_logs(swing: Log, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
