@@ -149,9 +149,9 @@ class Simulation(Simulated):
         try:
             return self._engine.advance(self._state, tau, f_ext, controls)
         except ModelError as error:
-            if self._runs or not (told := self._watch.risen(self._state)):
+            if self._runs or not (warning := self._watch.risen(self._state)):
                 raise
-            raise ModelError(f"{error}{told}") from error
+            raise ModelError(f"{error}{warning}") from error
 
     def _driven(self, tau: Any, f_ext: Any, motors: Any, rates: Any) -> np.ndarray:
         """The result of a step in which actuators act."""
