@@ -10,12 +10,12 @@ import numpy as np
 
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
-from coupler.model.numbers import numbers
+from coupler.model.numbers import numbers, positive_integer
 from coupler.simulate.control import Control, Controller
 from coupler.simulate.energy_watch import EnergyWatch, known_gain
 from coupler.simulate.log_rows import Rows
 from coupler.simulate.logs import Log, LogWriter
-from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, Turning
 from coupler.simulate.progress import Progress
 from coupler.simulate.simulated import Simulated
 from coupler.simulate.start_warnings import warn_if_it_can_only_fall, warn_of_overlaps_in, warn_of_selection
