@@ -11,6 +11,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, BinaryIO
 
@@ -43,19 +44,19 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def read_file(path: Path, most: int) -> bytes:
+def read_file(path: Path, at_most: int) -> bytes:
     """The content of a file that need not be trusted.
 
     Args:
-        most: the largest number of bytes that it may have.
+        at_most: the largest number of bytes that it may have.
 
     Raises:
         OSError: as `open_file`, and for a larger file.
     """
     with open_file(path) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise OSError(errno.EFBIG, f"it is larger than {most / (1 << 20):g} MiB, the most that is read")
+        data = file.read(at_most + 1)
+    if len(data) > at_most:
+        raise OSError(errno.EFBIG, f"it is larger than {at_most / (1 << 20):g} MiB, the most that is read")
     return data
 
 
@@ -116,13 +117,20 @@ def whole_file(
             file systems without hard links, unless both came within microseconds.
         OSError: if it cannot be written.
     """
+    opener = partial(os.open, mode=mode)
+    with whole_path(path, suffix, replace=replace) as temporary, open(temporary, "xb", opener=opener) as file:
+        yield file
+        if sync:
+            file.flush()
+            os.fsync(file.fileno())
+
+
+@contextmanager
+def whole_path(path: Path, suffix: str = ".tmp", *, replace: bool = True) -> Iterator[Path]:
+    """The same for a file that others write: gives the temporary path to write it to."""
     temporary = temporary_beside(path, suffix)
     try:
-        with open(temporary, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-            yield file
-            if sync:
-                file.flush()
-                os.fsync(file.fileno())
+        yield temporary
         if replace:
             os.replace(temporary, path)
         else:

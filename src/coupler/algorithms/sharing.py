@@ -82,9 +82,9 @@ class SharedBond(Record):
 
 
 class SharedCluster(ClusterMemory):
-    """What C-RNEA remembers of a cluster, z where that is an input, and the residuals of conditions (left)."""
+    """What C-RNEA remembers of a cluster, z where that is an input, and residuals of conditions."""
 
-    z, left = provided(), provided()
+    z, residuals = provided(), provided()
 
 
 Node = Visit[Any, Any]
@@ -98,9 +98,9 @@ class SharedRows:
         self._ends = {joint.name: joint.meets or Transform.identity() for joint in robot.joints}  # from the child
         given = [x if x is not None and x.met is None else None for x in sharings]
         rows, conditions = ([0 if x is None else len(getattr(x, y)) for x in given] for y in ("spare", "conditions"))
-        self._z_at, self._left_at = (np.cumsum([0, *sizes]).tolist() for sizes in (rows, conditions))
+        self._z_at, self._residuals_at = (np.cumsum([0, *sizes]).tolist() for sizes in (rows, conditions))
         self._z = sweep.builder.input("z", sum(rows)) if sum(rows) else None
-        self._left = sweep.result("left", sum(conditions)) if sum(conditions) else None
+        self._residuals = sweep.result("residuals", sum(conditions)) if sum(conditions) else None
 
     def provide(self, windows: ClusterWindows, clusters: Sequence[int]) -> None:
         """Adds these fields for clusters that share a trace."""
@@ -113,8 +113,10 @@ class SharedRows:
             windows.bodies[i] |= tables([[{"end_axes": X.E, "end_origin": X.r}] for X in ends])[0]
         if sharing.met is None and self._z is not None:
             windows.cluster["z"] = self._z.at([self._z_at[k] for k in clusters], len(sharing.spare))
-            if self._left is not None and sharing.conditions:
-                windows.cluster["left"] = self._left.at([self._left_at[k] for k in clusters], len(sharing.conditions))
+            if self._residuals is not None and sharing.conditions:
+                windows.cluster["residuals"] = self._residuals.at(
+                    [self._residuals_at[k] for k in clusters], len(sharing.conditions)
+                )
 
 
 def shared_multipliers(
@@ -139,7 +141,7 @@ def shared_multipliers(
     if sharing.met is None:
         z = cluster.memory.z
         if len(C):
-            cluster.memory.left = C[:, 0] + C[:, 1:] @ z
+            cluster.memory.residuals = C[:, 0] + C[:, 1:] @ z
     else:
         z = least(loads.weighed(sharing), C[list(sharing.met)])
     return multipliers[:, 0] + multipliers[:, 1:] @ z

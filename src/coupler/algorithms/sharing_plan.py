@@ -52,12 +52,12 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
     return tuple(sharings)
 
 
-def meeting(sharings: Sharings, left: np.ndarray, largest: np.ndarray) -> Sharings:
+def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray) -> Sharings:
     """The same plans, with the conditions that z is to meet: as many as are independent.
 
     Args:
         sharings: the plan of each cluster, in which z is an input.
-        left: samples × (1 + Σ z) × conditions: residuals of conditions for z = 0, and for a one in each entry of z.
+        residuals: samples × (1 + Σ z) × conditions: of all conditions, for z = 0 and for a one in each entry of z.
         largest: for each sample the largest load for z = 0.
 
     Raises:
@@ -70,8 +70,8 @@ def meeting(sharings: Sharings, left: np.ndarray, largest: np.ndarray) -> Sharin
             decided.append(None)
             continue
         spare, count = len(sharing.spare), len(sharing.conditions)
-        residuals = left[..., condition : condition + count]
-        C0, C1 = residuals[:, 0], np.swapaxes(residuals[:, 1 + row : 1 + row + spare] - residuals[:, :1], 1, 2)
+        of_rule = residuals[..., condition : condition + count]
+        C0, C1 = of_rule[:, 0], np.swapaxes(of_rule[:, 1 + row : 1 + row + spare] - of_rule[:, :1], 1, 2)
         met = _independent(C1)
         for number in range(count):
             error = max(_error(C0[i], C1[i], met, number) / largest[i] for i in range(len(C0)))

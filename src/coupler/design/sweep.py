@@ -17,7 +17,7 @@ from coupler.design.identity import identity
 from coupler.design.record import Results, SweepFile
 from coupler.design.workers import WORKERS, computed
 from coupler.model import ModelError, Robot
-from coupler.model.numbers import numbers
+from coupler.model.numbers import numbers, positive_integer
 from coupler.model.wording import listed
 
 Measure = Callable[[Robot], Any]
@@ -74,8 +74,8 @@ def sweep(
     for option, given, known in (("on", on, WORKERS), ("errors", errors, _ERRORS)):
         if given not in known:
             raise ModelError(f"{option}: there is no {given!r}; there are {listed(known)}")
-    at_once = _count("at_once", at_once)
-    workers = None if workers is None else _count("workers", workers)
+    at_once = positive_integer("at_once", at_once)
+    workers = None if workers is None else positive_integer("workers", workers)
     if not callable(measure):
         raise ModelError(f"measure must be a function of a robot, got {measure!r}")
     values = _designs(robot, parameters, grid)
@@ -187,12 +187,6 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
         counts = ", ".join(f"{name}: {len(value)}" for name, value in values.items())
         raise ModelError(f"parameters are those of different numbers of designs ({counts}); grid=True combines them")
     return values
-
-
-def _count(what: str, value: Any) -> int:
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise ModelError(f"{what} must be a whole number from 1 on, got {value!r}")
-    return int(value)
 
 
 class _Progress:

@@ -87,24 +87,25 @@ def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterato
             f'on="processes": the function cannot be sent to other processes: {error}; define it at the top level of '
             'a module, or use on="ray"'
         ) from None
-    left, tries = dict.fromkeys(shares, 0), 0
-    while left:
+    remaining, tries = dict.fromkeys(shares, 0), 0
+    while remaining:
         tries += 1
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(workers, context, _receive, (data,)) as pool:
             try:
-                waiting: dict[Future[Any], int] = {pool.submit(_run, number): number for number in left}
+                waiting: dict[Future[Any], int] = {pool.submit(_run, number): number for number in remaining}
                 while waiting:
                     for future in wait(waiting, return_when=FIRST_COMPLETED).done:
                         number = waiting.pop(future)
                         result = future.result()
-                        del left[number]
+                        del remaining[number]
                         yield number, result
             except BrokenProcessPool:
                 if tries == _TRIES:
                     raise ModelError(
-                        f"workers were lost {_TRIES} times, and {len(left)} shares are left to do; does one need more "
-                        f"memory than there is? Then fewer designs at once may help. Or have they not begun: {_GUARD}"
+                        f"workers were lost {_TRIES} times, and {len(remaining)} shares are left to do; does one need "
+                        "more memory than there is? Then fewer designs at once may help. Or have they not begun: "
+                        f"{_GUARD}"
                     ) from None
             finally:
                 pool.shutdown(wait=False, cancel_futures=True)
@@ -141,12 +142,12 @@ def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tupl
     def run(held: bytes, number: int) -> Any:
         return _unpacked(held, path)(number)
 
-    most = workers or _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
-    left, waiting, tries = list(reversed(shares)), dict[Any, int](), dict[int, int]()
+    at_once = workers or _AHEAD * max(1, int(ray.cluster_resources().get("CPU", 1)))
+    remaining, waiting, tries = list(reversed(shares)), dict[Any, int](), dict[int, int]()
     try:
-        while left or waiting:
-            while left and len(waiting) < most:
-                number = left.pop()
+        while remaining or waiting:
+            while remaining and len(waiting) < at_once:
+                number = remaining.pop()
                 waiting[run.remote(held, number)] = number
             done, _ = ray.wait(list(waiting), num_returns=1)
             for reference in done:
@@ -159,7 +160,7 @@ def _on_ray(task: Task, shares: list[int], workers: int | None) -> Iterator[tupl
                     tries[number] = tries.get(number, 0) + 1
                     if tries[number] == _TRIES:
                         raise ModelError(f"share {number} was lost {_TRIES} times: {error}") from None
-                    left.append(number)
+                    remaining.append(number)
                     continue
                 yield number, result
     finally:  # of a sweep that is interrupted, or fails

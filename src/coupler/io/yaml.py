@@ -34,11 +34,11 @@ def line_of(value: Any) -> str:
     return f", line {value.line}" if isinstance(value, Word) else ""
 
 
-def parse_yaml(path: Path, most: int = YAML_BYTES, values: int = YAML_NODES) -> Any:
+def parse_yaml(path: Path, at_most: int = YAML_BYTES, values: int = YAML_NODES) -> Any:
     """The content of a file: dictionaries, lists, strings and numbers.
 
     Args:
-        most, values: how many bytes and values it may have.
+        at_most, values: how many bytes and values it may have.
 
     Raises:
         ModelError: for a file that cannot be read or is not YAML, for one with aliases or tags, and for one beyond the
@@ -48,7 +48,7 @@ def parse_yaml(path: Path, most: int = YAML_BYTES, values: int = YAML_NODES) -> 
         import yaml
 
     try:
-        node = _composed(path, content_of(path, most).decode("utf-8"), values)
+        node = _composed(path, content_of(path, at_most).decode("utf-8"), values)
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f", line {error.problem_mark.line + 1}"
         raise ModelError(f"{path}{line}: it is not YAML: {error.problem}") from None

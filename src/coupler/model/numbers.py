@@ -69,6 +69,13 @@ def numbers(
     return array
 
 
+def positive_integer(what: str, value: Any) -> int:
+    """The value, refused unless it is a whole number from 1 on."""
+    if not isinstance(value, int | np.integer) or value < 1:
+        raise ModelError(f"{what} must be a whole number from 1 on, got {value!r}")
+    return int(value)
+
+
 def as_array(what: str, value: Any) -> np.ndarray:
     """The value as an array of any shape and type; a ModelError for rows of different lengths and masked entries."""
     check_unmasked(what, value)

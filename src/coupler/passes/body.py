@@ -128,8 +128,8 @@ class Body(Generic[B_co]):
     def Xo(self) -> Transform:
         """The transform from its output body. [001, eq. 17]"""
         if self.cluster.looped:
-            found = TreeJoint(self.cluster.views.joints[self.number])
-            return Transform(found.pose_E, found.pose_r)
+            joint = TreeJoint(self.cluster.views.joints[self.number])
+            return Transform(joint.pose_E, joint.pose_r)
         return self.X if self.parent is None else self.X @ self.parent.Xo
 
     def seen_by_parent(self, inertia: Any) -> Any:

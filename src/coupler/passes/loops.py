@@ -176,8 +176,8 @@ class Loops:
     def residuals(self) -> Array:
         """φ without redundant rows, or with them where parameters may make them independent; see `Context.all_rows`."""
         if self.cluster.looped:
-            found = TreeRecord(self.cluster.views.cluster)
-            return found.residuals if self.cluster.context.all_rows else found.kept_residuals
+            record = TreeRecord(self.cluster.views.cluster)
+            return record.residuals if self.cluster.context.all_rows else record.kept_residuals
         residuals = []
         for i, constraint in enumerate(self.constraints):
             if isinstance(constraint, LoopConstraint):

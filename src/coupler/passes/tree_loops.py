@@ -202,11 +202,11 @@ class TreeLoops:
 
 def inertia_of_tree(cluster: Visit[Any, Any]) -> tuple[Array, Array, RigidInertia]:
     """H of a cluster's tree, momenta of its joints on the output body, 6 × n, and the inertia that this carries."""
-    found = TreeRecord(cluster.views.cluster)
+    record = TreeRecord(cluster.views.cluster)
     H: Any = [[0.0] * len(cluster.bodies) for _ in cluster.bodies]
-    for (i, j), entry in zip(pairs_of(cluster.shape), found.pairs, strict=True):
+    for (i, j), entry in zip(pairs_of(cluster.shape), record.pairs, strict=True):
         H[i][j] = H[j][i] = entry
-    return np.array(H), found.momenta.T, RigidInertia(found.total_m, found.total_h, found.total_I)
+    return np.array(H), record.momenta.T, RigidInertia(record.total_m, record.total_h, record.total_I)
 
 
 # Passes

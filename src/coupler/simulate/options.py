@@ -6,17 +6,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-import numpy as np
-
 from coupler.contact.laws import PENETRATION, RECOVERY, gap_seen
 from coupler.contact.pairs import FRICTION, Turning
 from coupler.contact.restitution import Restitution
 from coupler.contact.scheme import SCHEMES
 from coupler.model import ModelError
-from coupler.model.numbers import numbers
+from coupler.model.numbers import numbers, positive_integer
 from coupler.model.wording import listed
 
-__all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "Turning", "positive_integer"]
+__all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "Turning"]
 
 INTEGRATORS = ("midpoint", "euler", *SCHEMES)
 
@@ -133,10 +131,3 @@ def _known_integrator(name: Any) -> str:
     if name not in INTEGRATORS:
         raise ModelError(f"integrator: there is no {name!r}; there are {listed(INTEGRATORS)}")
     return str(name)
-
-
-def positive_integer(what: str, value: Any) -> int:
-    """The value, refused unless it is a whole number from 1 on."""
-    if not isinstance(value, int | np.integer) or value < 1:
-        raise ModelError(f"{what} must be a whole number from 1 on, got {value!r}")
-    return int(value)

@@ -11,11 +11,11 @@ import numpy as np
 
 from coupler.compiled import thread_count
 from coupler.model import ModelError, ModelWarning, Robot
-from coupler.model.numbers import as_array, numbers
+from coupler.model.numbers import as_array, numbers, positive_integer
 from coupler.model.wording import counted, in_state
 from coupler.simulate.energy_watch import known_gain
 from coupler.simulate.engine import Engine, engine_of
-from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, Turning
 from coupler.simulate.rollout_chunk import Chunk
 from coupler.simulate.start_warnings import warn_of_overlaps, warn_of_selection
 from coupler.simulate.status import Unsolved

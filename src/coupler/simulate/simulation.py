@@ -10,13 +10,13 @@ import numpy as np
 
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
-from coupler.model.numbers import numbers
+from coupler.model.numbers import numbers, positive_integer
 from coupler.model.wording import listed
 from coupler.simulate.control import Control, Controller
 from coupler.simulate.energy_watch import EnergyWatch, known_gain
 from coupler.simulate.log_rows import Rows
 from coupler.simulate.logs import Log, LogWriter
-from coupler.simulate.options import Rebound, SimulationOptions, Turning, positive_integer
+from coupler.simulate.options import Rebound, SimulationOptions, Turning
 from coupler.simulate.progress import Progress
 from coupler.simulate.simulated import Simulated
 from coupler.simulate.start_warnings import warn_if_it_can_only_fall, warn_of_overlaps_in, warn_of_selection
@@ -150,9 +150,9 @@ class Simulation(Simulated):
         try:
             return self._engine.advance(self._state, tau, f_ext, controls)
         except ModelError as error:
-            if self._runs or not (told := self._watch.risen(self._state)):
+            if self._runs or not (warning := self._watch.risen(self._state)):
                 raise
-            raise ModelError(f"{error}{told}") from error
+            raise ModelError(f"{error}{warning}") from error
 
     def _driven(self, tau: Any, f_ext: Any, motors: Any, rates: Any) -> np.ndarray:
         """The result of a step in which actuators act."""

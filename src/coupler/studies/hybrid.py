@@ -132,8 +132,8 @@ def run(name: str, folder: Path) -> None:
                     continue
                 ratio = times[slow][f"inverse, {method}"][i] / times[fast][f"inverse, {method}"][i]
                 what = f"inverse dynamics, {method}, {called}: time of {slow} over {fast}"
-                if most := rounds.get(slow, 0) / rounds[fast] if rounds[fast] else 0.0:
-                    why = why.format(slow=rounds[slow], fast=rounds[fast], most=most)
+                if largest := rounds.get(slow, 0) / rounds[fast] if rounds[fast] else 0.0:
+                    why = why.format(slow=rounds[slow], fast=rounds[fast], most=largest)
                 verdict(what, f"≈ {paper:g}", f"{ratio:.2f}", _judged(ratio, paper, why))
     draw_bars(folder / f"{name}.png", figure, times)
 

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from coupler.files import temporary_beside
+from coupler.files import whole_path
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
 from coupler.model.tree import GROUND
 from coupler.simulate import Log
-from coupler.simulate.archive import check_target
+from coupler.simulate.archive import check_target, unwritten
 from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
 from coupler.view.camera import Camera
 from coupler.view.figure import Colouring, Figure, Surface
@@ -76,7 +76,6 @@ def render(
     else:
         rows = recording.frames(frames_per_second / speed, _MOST)
     stage = Stage(recording, (width - width % 2, height - height % 2))
-    beside = temporary_beside(path).with_suffix(path.suffix.lower())
 
     def frames() -> Iterator[np.ndarray]:
         for done, row in enumerate(rows):
@@ -85,12 +84,10 @@ def render(
                 progress(done + 1, len(rows))
 
     try:
-        write(beside, frames(), frames_per_second)
-        beside.replace(path)
+        with whole_path(path, path.suffix.lower()) as temporary:
+            write(temporary, frames(), frames_per_second)
     except OSError as error:
-        raise ModelError(f"{path}: it cannot be written: {error.strerror or error}") from None
-    finally:
-        beside.unlink(missing_ok=True)
+        raise unwritten(path, error) from None
     return path
 
 

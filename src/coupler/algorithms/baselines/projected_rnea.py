@@ -9,6 +9,7 @@ import numpy as np
 from coupler.algorithms.baselines.spanning_tree import Node, Spanning, spanning_sweep, write_motion
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.model import Robot
+from coupler.passes import Visit
 
 
 def projected_rnea_program(robot: Robot) -> Any:
@@ -33,6 +34,6 @@ def spread(cluster: Node) -> None:
     write_motion(cluster, cluster.G @ cluster.memory.a + cluster.g)
 
 
-def project(cluster: Node) -> None:
+def project(cluster: Visit[Any, Any]) -> None:
     """τ = Gᵀ f."""
     cluster.memory.tau = cluster.G.T @ np.concatenate([body.memory.f for body in cluster.bodies])

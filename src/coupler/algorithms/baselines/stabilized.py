@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.algorithms.baselines.projected_rnea import project
 from coupler.algorithms.baselines.spanning_tree import (
     ClusterMemory,
     JointMemory,
@@ -135,8 +136,3 @@ def stabilize(cluster: Node) -> None:
         loops, rate = cluster.loops, cluster.memory.decay
         cluster.w = w
         loops.k = loops.k - 2.0 * rate * (loops.K @ w) - rate**2 * loops.residuals()
-
-
-def project(cluster: Node) -> None:
-    """τ = Gᵀ f."""
-    cluster.memory.tau = cluster.G.T @ np.concatenate([body.memory.f for body in cluster.bodies])

@@ -106,14 +106,14 @@ class BroadPhase:
             view.fresh = view.near = np.where(meets, 1.0, 0.0)
             view.far = 1.0 - view.fresh
 
-        own = dict[str, Any]()
+        closer = dict[str, Any]()
         for name, moves in group.moving.items() if group.looked_at_closely else ():
             ends = group.side(name)
             if isinstance(ends[0].form, balls.SEEN):
-                own[f"{name}_at_E"] = constants([end.at.E for end in ends])
-                own[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
-                own |= {f"{name}_E": self._bodies([end.link for end in ends]).fields["E"]} if moves else {}
-        window, close = self._window(group) | gaps | fields(**own), self._close.at(group.numbers)
+                closer[f"{name}_at_E"] = constants([end.at.E for end in ends])
+                closer[f"{name}_numbers"] = constants([numbers(end.form) for end in ends])
+                closer |= {f"{name}_E": self._bodies([end.link for end in ends]).fields["E"]} if moves else {}
+        window, close = self._window(group) | gaps | fields(**closer), self._close.at(group.numbers)
         self._builder.loop(look, view=window, among=close)
 
     def look_again(self, measure: Callable[[], None]) -> None:
@@ -123,17 +123,17 @@ class BroadPhase:
             measure: writes the steps that measure fresh pairs.
         """
         builder, pairs = self._builder, range(self.near.size)
-        found = fields(any_fresh=self._any_fresh.at(0), any_faster=self._any_faster.at(0))
-        builder.loop(_none, view=found)
+        state = fields(any_fresh=self._any_fresh.at(0), any_faster=self._any_faster.at(0))
+        builder.loop(_none, view=state)
         builder.loop(_forget, pair=fields(fresh=self.fresh.at(pairs)), among=self.near.at(pairs))
         self._move_balls(balls.move)
         for group in self._groups:
             self._look_again(group, among=self._close.at(group.numbers))
-        with builder.repeat(until=_none_faster, at_most=1, view=found):
+        with builder.repeat(until=_none_faster, at_most=1, view=state):
             for group in self._groups:
                 self._look_again(group)
         builder.list_flags(self.near)
-        with builder.repeat(until=_none_fresh, at_most=1, rare=True, view=found):
+        with builder.repeat(until=_none_fresh, at_most=1, rare=True, view=state):
             builder.list_flags(self.fresh)
             measure()
 
@@ -152,36 +152,36 @@ class BroadPhase:
     def _move_balls(self, kernel: Callable[[View], None]) -> None:
         """Writes a loop over the balls of shapes that move."""
         rows = [0] * len(self._balls)
-        own = fields(
+        constant = fields(
             c=constants([end.centre for end in self._balls]),
             radius=constants([cores.radius(end.form) for end in self._balls]),
             horizon=constants(np.full(len(rows), _CARE * self._step)),
             any_faster=self._any_faster.at(rows),
         )
         bodies = self._bodies([end.link for end in self._balls])
-        self._builder.loop(kernel, ball=self._places[:] | self._motions[:] | bodies | own)
+        self._builder.loop(kernel, ball=self._places[:] | self._motions[:] | bodies | constant)
 
     def _window(self, group: PairGroup) -> Window:
         rows = group.numbers
-        own: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
-        own |= {
+        pair: dict[str, Any] = {name: getattr(self, name).at(rows) for name in ("fresh", "far", "near")}
+        pair |= {
             "close": self._close.at(rows),
             "bound": self.bounds.at(rows),
             "horizon": constants(np.full(len(rows), _CARE * self._step)),
         }
         for name in ("one",) if group.on_ground else ("one", "other"):
             ends = group.side(name)
-            own[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
+            pair[f"{name}_radius"] = constants([cores.radius(end.form) for end in ends])
             if group.moving[name]:
                 places = [self._number[_key(end)] for end in ends]
-                known = {**self._places[places].fields, **self._motions[places].fields}
-                own |= {f"{name}_{field}": slot for field, slot in known.items()}
+                ball = self._places[places] | self._motions[places]
+                pair |= {f"{name}_{field}": slot for field, slot in ball.fields.items()}
             else:
-                own[f"{name}_centre"] = constants([end.centre for end in ends])
+                pair[f"{name}_centre"] = constants([end.centre for end in ends])
         if group.on_ground:
             grounds = zip(*(balls.ground(end.form, end.at) for end in group.side("other")), strict=True)
-            own |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
-        return fields(**own)
+            pair |= {name: constants(values) for name, values in zip(("up", "level", "steep"), grounds, strict=True)}
+        return fields(**pair)
 
 
 def _key(end: ShapeOnLink) -> Hashable:

@@ -42,10 +42,10 @@ class Polyhedron:
         if not len(points):
             return 0.0
         feet = points - least[:, None] * self.normals[face[out]]
-        most = np.linalg.norm(points - self._drawn_in(feet), axis=1)
+        distances = np.linalg.norm(points - self._drawn_in(feet), axis=1)
         largest = float(least.max())  # over a face the distance is the height; over an edge or a corner it is more
-        for i in np.argsort(-most):
-            if most[i] <= largest * (1.0 + _ALIKE):
+        for i in np.argsort(-distances):
+            if distances[i] <= largest * (1.0 + _ALIKE):
                 break
             largest = max(largest, self._distance(points[i]))
         return largest

@@ -122,8 +122,8 @@ def _tell(cluster: Visit[Any, Any], w: Any) -> None:
     seen = FittedCluster(cluster.views.cluster)
     for body, view in zip(cluster.bodies, cluster.views.joints, strict=True):
         FittedJoint(view).w_next = w[body.entries]
-    left = cluster.loops.K @ w
-    seen.open, seen.worst = left, np.maximum(seen.worst, _largest(left))
+    residual = cluster.loops.K @ w
+    seen.open, seen.worst = residual, np.maximum(seen.worst, _largest(residual))
 
 
 def _largest(values: Any) -> Any:

@@ -155,7 +155,7 @@ class Impulses:
         self._relaxation.solve(scene.tolerance, scene.sweeps, after["residual"], after["sweeps"])
         wanted = None
         if self._sharing:
-            self._sharing.look(self._relaxation.most)
+            self._sharing.look(self._relaxation.largest_change)
             wanted = self._sharing.wanted
         self._refinement.solve(scene.tolerance, after["residual"], after["iterations"], wanted)
         if self._relaxation.islands:

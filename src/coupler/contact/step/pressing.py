@@ -16,7 +16,7 @@ _ANY_SPEED = 1e30  # m/s: a recovery without a bound
 
 
 def count_pressing(
-    blocks: Blocks, scene: ContactScene, gaps: Vector, told: Mapping[str, Vector], *, rebound: bool
+    blocks: Blocks, scene: ContactScene, gaps: Vector, totals: Mapping[str, Vector], *, rebound: bool
 ) -> None:
     """Writes the steps to both, from solved impulses; active blocks are listed from now on.
 
@@ -24,15 +24,15 @@ def count_pressing(
         blocks: of contacts first.
         scene: what counts.
         gaps: of all contacts, m.
-        told: `touching`, 1, how many contacts press; `parting`, 1, the most work that they do on what overlaps, J.
+        totals: `touching`, 1, how many contacts press; `parting`, 1, the most work that they do on what overlaps, J.
             Both are added to.
         rebound: whether contacts have impulses that are not active.
     """
     builder, speeds = blocks.builder, {"pace": 1.0 / scene.step, "recovery": min(scene.recovery, _ANY_SPEED)}
     builder.list_flags(blocks.flags["active"])
     for contacts in blocks.alike(range(blocks.contacts)):
-        known = {name: constants(np.full(len(contacts), speed)) for name, speed in speeds.items()}
-        block = blocks.of(contacts) | shared(**told)(contacts) | fields(gap=gaps.at(contacts), **known)
+        limits = {name: constants(np.full(len(contacts), speed)) for name, speed in speeds.items()}
+        block = blocks.of(contacts) | shared(**totals)(contacts) | fields(gap=gaps.at(contacts), **limits)
         listed = {} if rebound else blocks.among("active", contacts)
         builder.loop(_counting(scene.penetration), block=block, **listed)
 

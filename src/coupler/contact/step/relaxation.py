@@ -33,14 +33,14 @@ class Relaxation:
         islands: finds islands that are not solved; None to run over all active blocks always.
 
     Attributes:
-        most: 1, the largest change of a velocity by an impulse of its own block in any sweep but the last, m/s.
+        largest_change: 1, of a velocity by an impulse of its own block in any sweep but the last, m/s.
     """
 
     def __init__(self, blocks: InteractingBlocks, islands: Islands | None = None) -> None:
         self._blocks, self.islands = blocks, islands
         self._change = blocks.builder.scratch("change", 1)
         self._before = blocks.builder.scratch("change_before", 1)
-        self.most = blocks.builder.scratch("largest_change", 1)
+        self.largest_change = blocks.builder.scratch("largest_change", 1)
 
     def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector, *, patient: bool = False) -> None:
         """Writes the steps to impulses, from those to start from.
@@ -58,7 +58,7 @@ class Relaxation:
         builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
         ended = _settled if patient or self.islands is None else _settled_or_slow
         window = fields(change=self._change.at(0), before=self._before.at(0), sweeps=sweeps.at(0))
-        window |= fields(most=self.most.at(0))
+        window |= fields(largest_change=self.largest_change.at(0))
 
         def sweep(at_most: int) -> None:
             with builder.repeat(until=ended, at_most=at_most, sweep=window | limit):
@@ -110,7 +110,7 @@ class Relaxation:
 
 def _begin(sweep: View) -> None:
     sweep.change = sweep.before = np.array(_FAR)
-    sweep.most = np.array(0.0)
+    sweep.largest_change = np.array(0.0)
 
 
 def _settled(sweep: View) -> Any:
@@ -122,7 +122,9 @@ def _settled_or_slow(sweep: View) -> Any:
 
 
 def _again(sweep: View) -> None:
-    sweep.most = np.where(sweep.change < _FAR, np.maximum(sweep.most, sweep.change), sweep.most)
+    sweep.largest_change = np.where(
+        sweep.change < _FAR, np.maximum(sweep.largest_change, sweep.change), sweep.largest_change
+    )
     sweep.before, sweep.change, sweep.sweeps = sweep.change, np.array(0.0), sweep.sweeps + 1.0
 
 

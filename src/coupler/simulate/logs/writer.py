@@ -14,14 +14,13 @@ import numpy as np
 
 from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import ModelError, ModelWarning, Robot
-from coupler.model.numbers import numbers
+from coupler.model.numbers import numbers, positive_integer
 from coupler.simulate.archive import unwritten
 from coupler.simulate.logs.columns import Heading, chosen_columns, known_dtype, row_shapes, stored_dtype
 from coupler.simulate.logs.energies import energies_of
 from coupler.simulate.logs.growing import ChunkWriter, growing_path
 from coupler.simulate.logs.log import Log
 from coupler.simulate.logs.to_npz import NpzColumns
-from coupler.simulate.options import positive_integer
 
 _INTERVAL = 1.0  # s: rows are written after this time at the latest
 _CHUNK = 1 << 20  # bytes of rows that are written together

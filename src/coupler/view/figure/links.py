@@ -271,10 +271,10 @@ class LinkShapes:
         return surface.moved(X.E.T, X.r)
 
 
-def _range(joint: TreeJoint, now: float, half: float, most: float) -> tuple[float, float]:
+def _range(joint: TreeJoint, now: float, half: float, reach: float) -> tuple[float, float]:
     """The range of a slide, m: its limits, where these are within reach, or so far around where it is."""
     lower, upper = float(joint.kind.lower[-1]), float(joint.kind.upper[-1])
-    return (lower if now - lower <= most else now - half), (upper if upper - now <= most else now + half)
+    return (lower if now - lower <= reach else now - half), (upper if upper - now <= reach else now + half)
 
 
 def _slides(joint: TreeJoint) -> bool:

@@ -114,14 +114,14 @@ def overlay(pair: View) -> None:
     shadow = Shadow.of(*patches(pair), pair.normal, pair.R)
     pair.axes, pair.sign = shadow.axes, np.array(shadow.sign)
     pair.flat0, pair.flat1 = shadow.one, shadow.other
-    pair.most, pair.corner = np.full(4, NOTHING[0]), np.zeros((4, 2))
+    pair.outermost, pair.corner = np.full(4, NOTHING[0]), np.zeros((4, 2))
 
 
 def cut_side(pair: View) -> None:
     """Clips a side of one patch by the other, and keeps the outermost ends."""
     exists, places = cut(pair.start, pair.end, pair.window, NEAR * pair.smaller)
-    furthest = [furthest_of(pair.most[k], pair.corner[k], k, pair.sign, exists, places) for k in range(4)]
-    pair.most = np.stack([most for most, _ in furthest])
+    furthest = [furthest_of(pair.outermost[k], pair.corner[k], k, pair.sign, exists, places) for k in range(4)]
+    pair.outermost = np.stack([distance for distance, _ in furthest])
     pair.corner = np.stack([corner for _, corner in furthest])
 
 

@@ -115,16 +115,18 @@ def faces_of(hull: Hull) -> tuple[np.ndarray, np.ndarray]:
     """f × 3 normals, and f × k × 3 corners about the centre, padded with the last one; none if the hull is too flat."""
     faces = Faces.of(hull.vertices - centre(hull))
     polygons = [_with_at_most(_HULL, polygon, n) for polygon, n in zip(faces.polygons, faces.normals, strict=True)]
-    most = max((len(polygon) for polygon in polygons), default=3)
-    padded = [np.concatenate([polygon, np.repeat(polygon[-1:], most - len(polygon), axis=0)]) for polygon in polygons]
-    return faces.normals, np.array(padded).reshape(-1, most, 3)
+    longest = max((len(polygon) for polygon in polygons), default=3)
+    padded = [
+        np.concatenate([polygon, np.repeat(polygon[-1:], longest - len(polygon), axis=0)]) for polygon in polygons
+    ]
+    return faces.normals, np.array(padded).reshape(-1, longest, 3)
 
 
-def _with_at_most(most: int, polygon: np.ndarray, normal: np.ndarray) -> np.ndarray:
-    if len(polygon) <= most:
+def _with_at_most(count: int, polygon: np.ndarray, normal: np.ndarray) -> np.ndarray:
+    if len(polygon) <= count:
         return polygon
     u = np.cross(normal, np.eye(3)[np.argmin(np.abs(normal))])
-    turns = 2.0 * np.pi / most * np.arange(most)
+    turns = 2.0 * np.pi / count * np.arange(count)
     directions = np.outer(np.cos(turns), u) + np.outer(np.sin(turns), np.cross(normal, u))
     return polygon[sorted({int(i) for i in np.argmax(polygon @ directions.T, axis=0)})]
 
@@ -187,19 +189,19 @@ def cut(start: Array, end: Array, window: Array, near: Any) -> tuple[Any, list[A
     return low <= high, [start + low * side, start + high * side]
 
 
-def furthest_of(most: Any, corner: Array, direction: int, sign: Any, exists: Any, places: list[Array]) -> Any:
+def furthest_of(distance: Any, corner: Array, direction: int, sign: Any, exists: Any, places: list[Array]) -> Any:
     """The outermost of a corner and other places in one of four directions: its distance, and the place."""
     for place in places:
         along = place[0] if direction % 2 == 0 else sign * place[1]
         along = along if direction < 2 else -along
-        better = exists & (along > most)
-        most, corner = np.where(better, along, most), np.where(better, place, corner)
-    return most, corner
+        better = exists & (along > distance)
+        distance, corner = np.where(better, along, distance), np.where(better, place, corner)
+    return distance, corner
 
 
-def raised(one: Patch, other: Patch, n: Array, axes: Array, most: Any, corner: Array) -> tuple[Any, Any, Array]:
+def raised(one: Patch, other: Patch, n: Array, axes: Array, distance: Any, corner: Array) -> tuple[Any, Any, Array]:
     """A corner of the overlap of two patches: whether it exists, its gap, and the point halfway between the patches."""
-    place, exists = corner[0] * axes[0] + corner[1] * axes[1], most > -_FAR
+    place, exists = corner[0] * axes[0] + corner[1] * axes[1], distance > -_FAR
     heights = []
     for patch, sign in ((one, -1.0), (other, 1.0)):
         along = patch.normal @ n
@@ -222,10 +224,10 @@ def shared_corners(one: Patch, other: Patch, n: Array, R: Array, radius: Any) ->
         radius: the radius of the smaller of the two shapes, m.
     """
     shadow = Shadow.of(one, other, n, R)
-    most, corner = (4 * [value] for value in NOTHING)
+    distance, corner = (4 * [value] for value in NOTHING)
     for polygon, window in ((shadow.one, shadow.other), (shadow.other, shadow.one)):
         for i in range(len(polygon)):
             exists, places = cut(polygon[i], polygon[(i + 1) % len(polygon)], window, NEAR * radius)
             for k in range(4):
-                most[k], corner[k] = furthest_of(most[k], corner[k], k, shadow.sign, exists, places)
-    return [raised(one, other, n, shadow.axes, most[k], corner[k]) for k in range(4)]
+                distance[k], corner[k] = furthest_of(distance[k], corner[k], k, shadow.sign, exists, places)
+    return [raised(one, other, n, shadow.axes, distance[k], corner[k]) for k in range(4)]

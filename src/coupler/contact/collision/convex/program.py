@@ -57,14 +57,14 @@ class Search:
         """Makes the buffers for pairs of shapes, `ends`, each with a listed flag whether it is searched."""
         self._builder, self._ends, self._among = builder, ends, flags
         self._forms: list[Forms] = [(one.form, other.form) for one, other in ends]
-        self._most = most = max(corners(shape) for both in self._forms for shape in both)
+        self._corners = width = max(corners(shape) for both in self._forms for shape in both)
         first = max(_STARTS[_boxes(both)] for both in self._forms)
         layout = dict(ascent.FIELDS) | {"E": (3, 3), "r": 3}
-        layout |= {"axes": (2, 3), "sign": (), "most": 4, "corner": (4, 2)}
+        layout |= {"axes": (2, 3), "sign": (), "outermost": 4, "corner": (4, 2)}
         for side in (0, 1):
             layout |= {f"starts{side}": (first, 3), f"extents{side}": first, f"toward{side}": 3}
             layout |= {f"reach{side}": (), f"tip{side}": 3}
-            layout |= {f"facing{side}": (), f"outward{side}": 3, f"face{side}": (most, 3), f"flat{side}": (most, 2)}
+            layout |= {f"facing{side}": (), f"outward{side}": 3, f"face{side}": (width, 3), f"flat{side}": (width, 2)}
         self._records, self._places = builder.records("search", len(ends), **layout), list(self._all)
         self._scales = [Scales(*both) for both in self._forms]
         self._going = builder.scratch("searches_going", 1)
@@ -159,7 +159,7 @@ class Search:
         if not rows:
             return
         self._builder.loop(kernels.overlay, pair=self._window(rows), among=self._flags(rows))
-        window, many = self._window(rows), self._most
+        window, many = self._window(rows), self._corners
         for cut, other in ((0, 1), (1, 0)):
             side: Any = window.fields[f"flat{cut}"]
             repeated = np.repeat(np.arange(len(rows)), many)
@@ -168,7 +168,7 @@ class Search:
                 name: replace(side, bases=side.bases[repeated] + 2 * at, field=Field.of(2))
                 for name, at in (("start", first), ("end", (first + 1) % many))
             }
-            seen = {name: rows_of(window.fields[name], repeated) for name in ("sign", "most", "corner", "smaller")}
+            seen = {name: rows_of(window.fields[name], repeated) for name in ("sign", "outermost", "corner", "smaller")}
             seen["window"] = rows_of(window.fields[f"flat{other}"], repeated)
             self._builder.loop(
                 kernels.cut_side, pair=fields(**points, **seen), among=rows_of(self._among, np.array(rows)[repeated])
@@ -182,7 +182,7 @@ class Search:
             corners = 4 * [(pair.gap > _FAR, pair.gap, np.zeros(3))] if many > 1 else []
             if flat:
                 one, other = kernels.patches(pair)
-                places = [(pair.most[k], pair.corner[k]) for k in range(4)]
+                places = [(pair.outermost[k], pair.corner[k]) for k in range(4)]
                 corners = [raised(one, other, pair.normal, pair.axes, *place) for place in places]
             places = manifold((pair.margin0, pair.margin1), Transform(pair.E, pair.r), pair, pair, corners)
             for k, place in enumerate(places):
