@@ -10,7 +10,7 @@ import pytest
 
 import coupler
 from coupler import Robot, RobotBuilder, Simulation
-from coupler.graph.llvm import entry, native
+from coupler.graph.llvm import bound, entry
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, ModelWarning, Sphere
 
 FORMS = Box((0.1, 0.1, 0.1)), Sphere(0.05), Cylinder(0.05, 0.1), Capsule(0.03, 0.1), Ellipsoid((0.05, 0.04, 0.03))
@@ -51,15 +51,15 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
     seed: list[int | None] = [None]
 
     def new(self: Any) -> Any:
-        arena = np.zeros(self._arena_size + native.ALIGNMENT, np.uint8)
+        arena = np.zeros(self._arena_size + bound.ALIGNMENT, np.uint8)
         if seed[0] is not None:
             arena[:] = np.random.default_rng(seed[0]).integers(0, 256, len(arena))
-        aligned = -(-arena.ctypes.data // native.ALIGNMENT) * native.ALIGNMENT
+        aligned = -(-arena.ctypes.data // bound.ALIGNMENT) * bound.ALIGNMENT
         self._arenas.append(arena)
         return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))
 
     monkeypatch.setattr(entry, "_STACK", 0)  # so that all memory comes from there
-    monkeypatch.setattr(native._Entry, "_new", new)
+    monkeypatch.setattr(bound.Entry, "_new", new)
     return lambda value: seed.__setitem__(0, value)
 
 
