@@ -19,10 +19,11 @@ The order of entries, frames and units are in docs/conventions.md. Spatial vecto
 w, x, y, z, and everything is in SI units.
 """
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-import coupler.forks  # noqa: F401  (which says so where NumPy does not run)
-from coupler import convert, robots
+import coupler.forks  # which says so where NumPy does not run
+from coupler import robots
 from coupler.actuation import (
     accelerations_of_actuators,
     actuator_accelerations,
@@ -34,7 +35,6 @@ from coupler.actuation import (
     motor_forces,
     velocities_of_actuators,
 )
-from coupler.design import sweep
 from coupler.dynamics import bias_force, control_forces, forward_dynamics, inverse_dynamics, inverse_osim
 from coupler.forces import JointForces, MinimumNorm, Share, Shares, StiffnessWeighted, determinate_forces, joint_forces
 from coupler.inertia import (
@@ -59,13 +59,16 @@ from coupler.kinematics import (
 )
 from coupler.model import Actuator, ModelError, ModelWarning, Robot, RobotBuilder
 from coupler.reaching import UnreachableError, configuration_of_actuators
-from coupler.simulate import Simulation, SimulationError, rollout
 from coupler.sizing import ActuatorSizing, size_actuators
 
 if TYPE_CHECKING:
-    from coupler.view.showing import view
-else:
-    from coupler import view  # a room that is called, which checkers of types do not know
+    from coupler import contact as contact
+    from coupler import convert
+    from coupler import design as design
+    from coupler import simulate as simulate
+    from coupler.design import sweep
+    from coupler.simulate import Simulation, SimulationError, rollout
+    from coupler.view.showing import view  # a room that is called, which checkers of types do not know
 
 __all__ = [
     "Actuator",
@@ -124,3 +127,20 @@ __all__ = [
 ]
 
 __version__ = "0.1.0"
+
+# What is imported when it is first used, as many programs never use it: rooms, and names by their room.
+_ROOMS = ("contact", "convert", "design", "simulate", "view")
+_NAMES = {"Simulation": "simulate", "SimulationError": "simulate", "rollout": "simulate", "sweep": "design"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ROOMS and name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with coupler.forks.imports():
+        room = import_module(f"{__name__}.{_NAMES.get(name, name)}")
+    value = globals()[name] = getattr(room, name) if name in _NAMES else room
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ROOMS, *_NAMES})

@@ -67,9 +67,9 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
         if not np.isfinite(values).all():
             compiled.explain(robot, vectors, np.asarray(values))
     if not single:  # from now on
-        one = compiled.executable.one
+        fast = compiled.executable.fast
         memory = robot.__dict__.setdefault("_memory", {})
-        memory[key] = (lambda *vectors: one(*vectors, *given)) if given else one
+        memory[key] = (lambda *vectors: fast(*vectors, *given)) if given else fast
     return result
 
 

@@ -40,7 +40,7 @@ __all__ = [
 
 
 def forward_dynamics(
-    robot: Robot, q: Any, v: Any, tau: Any = None, f_ext: Any = None, *, motors: Any = None, rates: Any = None
+    robot: Robot, q: Any, v: Any, tau: Any = None, f_ext: Any = None, motors: Any = None, rates: Any = None
 ) -> np.ndarray:
     """The accelerations a that forces cause, by the cluster-based articulated-body algorithm (C-ABA).
 

@@ -112,3 +112,16 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     script = "import sys, coupler, coupler.graph; print(*{name.split('.')[0] for name in sys.modules})"
     loaded = subprocess.check_output([sys.executable, "-c", script], text=True).split()
     assert not HEAVY & set(loaded)
+
+
+def test_rooms_that_many_programs_do_not_use_are_imported_when_they_are_first_used() -> None:
+    script = (
+        "import sys, coupler\n"
+        "rooms = lambda: {name.split('.')[1] for name in sys.modules if name.startswith('coupler.')}\n"
+        "assert not rooms() & {'contact', 'simulate', 'design', 'view', 'convert'}, rooms()\n"
+        "from coupler import *\n"
+        "assert all(name in globals() and name in dir(coupler) for name in coupler.__all__)\n"
+        "assert Simulation is coupler.simulate.Simulation and callable(view) and coupler.contact\n"
+        "assert not hasattr(coupler, 'nothing')\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)

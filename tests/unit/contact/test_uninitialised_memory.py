@@ -11,7 +11,7 @@ import pytest
 
 import coupler
 from coupler import Robot, RobotBuilder, Simulation
-from coupler.graph.llvm import entry, native
+from coupler.graph.llvm import bound, entry
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, ModelWarning, Sphere
 from effort import sweep
 
@@ -53,14 +53,14 @@ def fill(monkeypatch: pytest.MonkeyPatch) -> Callable[[int | None], None]:
     rng: list[np.random.Generator | None] = [None]
 
     def run(self: Any, *arguments: Any) -> Any:
-        arena = np.zeros(self._arena_size + native.ALIGNMENT, np.uint8)
+        arena = np.zeros(self._arena_size + bound.ALIGNMENT, np.uint8)
         if rng[0] is not None:
             arena[:] = rng[0].integers(0, 256, len(arena))
-        aligned = -(-arena.ctypes.data // native.ALIGNMENT) * native.ALIGNMENT
+        aligned = -(-arena.ctypes.data // bound.ALIGNMENT) * bound.ALIGNMENT
         return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))(*arguments)
 
     monkeypatch.setattr(entry, "_STACK", 0)  # so that all memory comes from there
-    monkeypatch.setattr(native._Entry, "_pooled", run)
+    monkeypatch.setattr(bound.Entry, "_pooled", run)
     return lambda seed: rng.__setitem__(0, None if seed is None else np.random.default_rng(seed))
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -11,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from coupler.graph.errors import GraphError
-from coupler.graph.executable import STATE_BY_STATE, Executable
+from coupler.graph.executable import STATE_BY_STATE, Executable, ShortWay, no_short_way
 from coupler.graph.interning import uncollected
+from coupler.graph.llvm.bound import Entry, builtin, c_function
 from coupler.graph.llvm.copying import LARGE
 from coupler.graph.llvm.entry import (
     FINITE,
@@ -24,9 +23,10 @@ from coupler.graph.llvm.entry import (
     piece,
 )
 from coupler.graph.llvm.jit import Code, compile_text
-from coupler.graph.llvm.lanes import ALIGNMENT, InLanes, for_machine_code, in_registers, registers
+from coupler.graph.llvm.lanes import InLanes, for_machine_code, in_registers, registers
 from coupler.graph.llvm.render import Renderer
 from coupler.graph.llvm.target import Effort, Target, chosen
+from coupler.graph.parameters import PARAMETERS
 from coupler.graph.program import Program
 from coupler.graph.window import Buffer
 from coupler.threads import together
@@ -35,6 +35,7 @@ _LARGE = 7_500  # lines of a kernel, which would take seconds to compile with al
 _LONG = 40_000  # lines of a module, which take the better part of a second to compile with all effort
 _CALM = 0.05  # s that a part of a batch may run while Ctrl-C waits
 _FIRST = 16  # pieces in the first part of a batch, before its speed is known
+_COUNTER = np.dtype(np.int64)  # of states that threads have taken
 _ARRAYS_ARE_READABLE = array_layout_is_known()  # else a single state is run as a batch of one
 
 
@@ -62,8 +63,9 @@ class Native(Executable):
         self._piece = piece(program, self.lanes)
         self._calm = _FIRST * self._piece  # states of a batch that run at once
         self._output_sizes = [b.size for b in program.outputs]
-        self._one: _Entry | None = None
-        self._batch: _Entry | None = None
+        self._may_be_in_lanes = any(b.name == PARAMETERS for b in program.inputs)
+        self._one: Entry | None = None
+        self._batch: Entry | None = None
 
     def prepare(self, *, batch: bool = False) -> Code:
         """Compiles now what the first call with one state, or with a batch, would compile."""
@@ -111,6 +113,46 @@ class Native(Executable):
                     return results[0] if len(results) == 1 else tuple(results), code == FINITE
         return super().__call__(*inputs), False
 
+    @property
+    def fast(self) -> ShortWay:
+        """See `Executable.fast`."""
+        return self._short_way(self._many) if len(self._output_sizes) == 1 else no_short_way
+
+    def _short_way(self, otherwise: ShortWay) -> ShortWay:
+        """The fast path for one state; for arrays that its machine code refuses, `otherwise`.
+
+        Three inputs are spelled out, because collecting arguments costs 100 ns.
+        """
+        run = _refuse if self._one is None else self._one.run
+        empty, size, dtype = np.empty, self._output_sizes[0], self.dtype
+
+        def of_any(*inputs: Any) -> np.ndarray | None:
+            result = empty(size, dtype)
+            code = run(*inputs, result)
+            if code == FINITE:
+                return result
+            return None if code else otherwise(*inputs)
+
+        def of_three(q: Any, v: Any, x: Any) -> np.ndarray | None:
+            result = empty(size, dtype)
+            code = run(q, v, x, result)
+            if code == FINITE:
+                return result
+            return None if code else otherwise(q, v, x)
+
+        way = of_three if len(self._inputs) == 3 else of_any
+        way.__dict__["entry"] = self._one  # keeps the code and its tables alive
+        return way
+
+    def _many(self, *inputs: Any) -> np.ndarray | None:
+        """The fast path for a batch with one leading dimension."""
+        first = inputs[0]
+        if self._batch is None or type(first) is not np.ndarray or first.ndim != 2 or not _ARRAYS_ARE_READABLE:
+            return None
+        result = np.empty((len(first), self._output_sizes[0]), self.dtype)
+        code = self._share(self._batch, len(first), (*inputs, result))
+        return result if code == FINITE else None
+
     def prepared(self, parameters: np.ndarray) -> np.ndarray:
         """See `Executable.prepared`; for a batch, the result also has a copy in the layout of registers."""
         rows = super().prepared(parameters)
@@ -121,20 +163,24 @@ class Native(Executable):
         known = isinstance(value, InLanes) and value.dtype == self.dtype and value.shape[1:] == (buffer.size,)
         return value if known else super()._input(buffer, value)
 
-    def _share(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
+    def _share(self, entry: Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
         """Runs a batch in as many threads as pay off; a batch that takes long runs in parts."""
         if states > self._calm:
             return self._share_parts(entry, states, arrays)
-        threads = min(self.threads, -(-states // self._piece))
-        arguments = (*map(for_machine_code, arrays), np.zeros(1, np.int64))
-        return entry.run(*arguments) if threads < 2 else max(together(entry.run, arguments, threads))
+        if self._may_be_in_lanes:
+            arrays = tuple(map(for_machine_code, arrays))
+        arguments = (*arrays, np.zeros(1, _COUNTER))
+        if self.threads == 1 or states <= self._piece:
+            return entry.run(*arguments)
+        return max(together(entry.run, arguments, min(self.threads, -(-states // self._piece))))
 
-    def _share_parts(self, entry: _Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
+    def _share_parts(self, entry: Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
         """Runs a batch in parts of some hundredths of a second each, so that Python can handle Ctrl-C between them.
 
         The size of a part follows from the speed of the part before.
         """
-        arrays = tuple(map(for_machine_code, arrays))
+        if self._may_be_in_lanes:
+            arrays = tuple(map(for_machine_code, arrays))
         if any(type(array) is not np.ndarray or array.ndim != 2 or len(array) != states for array in arrays):
             return REFUSED
         first, answer = 0, FINITE
@@ -166,21 +212,21 @@ class Native(Executable):
             if not self._share(self._batch_entry(), states, arrays):
                 raise GraphError("machine code refuses arrays as this NumPy makes them")
 
-    def _one_entry(self) -> _Entry:
+    def _one_entry(self) -> Entry:
         if self._one is None:
             with uncollected():
                 renderer = Renderer(self.program, self.dtype, 1, self.target.fused, self.lanes)
                 text = renderer.text + one_state_entry(renderer)
             effort = Effort.QUICK if renderer.largest > _LARGE else _effort(text)
             code = compile_text(text, "one", self.target, effort, renderer.library)
-            shared, bind = fits_on_stack(renderer), partial(_builtin, code.address, self.dtype)
+            shared, bind = fits_on_stack(renderer), partial(builtin, code.address, self.dtype)
             size = 0 if shared else self.program.scratch_size * self.dtype.itemsize
-            self._one = _Entry(code, renderer.tables, size, bind, shared)
+            self._one = Entry(code, renderer.tables, size, bind, shared)
             if len(self._output_sizes) == 1:
-                self.one = _short_way(self._one, len(self.program.inputs), self._output_sizes[0], self.dtype)
+                self.one = self._short_way(no_short_way)
         return self._one
 
-    def _batch_entry(self) -> _Entry:
+    def _batch_entry(self) -> Entry:
         if self._batch is None:
             with uncollected():
                 renderer = Renderer(self.program, self.dtype, self.lanes, self.target.fused)
@@ -189,8 +235,8 @@ class Native(Executable):
             code = compile_text(text, entry, self.target, _effort(text), renderer.library)
             numbers = sum(b.size for b in (*self.program.inputs, *self.program.outputs)) + self.program.scratch_size
             size = numbers * self.lanes * self.dtype.itemsize
-            bind = partial(_builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(_c_function, code)
-            self._batch = _Entry(code, renderer.tables, size, bind)
+            bind = partial(builtin, code.address, self.dtype) if _ARRAYS_ARE_READABLE else partial(c_function, code)
+            self._batch = Entry(code, renderer.tables, size, bind)
         return self._batch
 
 
@@ -204,88 +250,6 @@ def _effort(text: str) -> Effort:
     return Effort.SPARING if text.count("\n") > _LONG else Effort.FULL
 
 
-_Bound = Callable[..., Any]  # machine code with the memory it works in
-
-
-class _Entry:
-    """A function in machine code, bound to memory that it works in.
-
-    Concurrent calls use separate bindings with separate arenas. A function that needs no arena has one binding for all.
-    """
-
-    def __init__(
-        self,
-        code: Code,
-        tables: list[np.ndarray | int],
-        arena_size: int,
-        bind: Callable[[np.ndarray], _Bound],
-        shared: bool = False,
-    ) -> None:
-        self.code, self._tables, self._arena_size, self._bind = code, tables, arena_size, bind
-        addresses = [entry if isinstance(entry, int) else entry.ctypes.data for entry in tables]
-        self._table = np.array(addresses, dtype=np.int64)
-        self._arenas: list[np.ndarray] = []
-        self._free: list[_Bound] = []  # list.pop and list.append are atomic
-        self.run: _Bound = self._new() if shared else self._pooled
-
-    def _pooled(self, *arguments: Any) -> Any:
-        try:
-            function = self._free.pop()
-        except IndexError:
-            function = self._new()
-        try:
-            return function(*arguments)
-        finally:
-            self._free.append(function)
-
-    def _new(self) -> _Bound:
-        arena = np.empty(self._arena_size + ALIGNMENT, np.uint8)
-        aligned = -(-arena.ctypes.data // ALIGNMENT) * ALIGNMENT
-        self._arenas.append(arena)
-        return self._bind(np.array([self._table.ctypes.data, aligned], dtype=np.int64))
-
-
-def _short_way(entry: _Entry, inputs: int, size: int, dtype: np.dtype) -> Callable[..., np.ndarray | None]:
-    """`Native.one` for a number of inputs. Three are spelled out, because collecting arguments costs 100 ns."""
-    run, empty = entry.run, np.empty
-
-    def of_any(*arguments: Any) -> np.ndarray | None:
-        result = empty(size, dtype)
-        return result if run(*arguments, result) == FINITE else None
-
-    def of_three(q: Any, v: Any, x: Any) -> np.ndarray | None:
-        result = empty(size, dtype)
-        return result if run(q, v, x, result) == FINITE else None
-
-    way = of_three if inputs == 3 else of_any
-    way.__dict__["entry"] = entry  # keeps the code and its tables alive
-    return way
-
-
-_NAME = ctypes.create_string_buffer(b"one")
-_METH_FASTCALL = 0x0080
-_NEW_BUILTIN = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)(
-    ("PyCFunction_NewEx", ctypes.pythonapi)
-)
-
-
-def _builtin(address: int, dtype: np.dtype, context: np.ndarray) -> _Bound:
-    """A Python builtin whose self is the context; see entry.py.
-
-    CPython's PyMethodDef (name, function, flags, documentation) is in the same array, so that it lives as long as self.
-    """
-    definition = (ctypes.addressof(_NAME), address, _METH_FASTCALL, 0)
-    full = np.array([*context, id(np.ndarray), id(dtype), *definition], dtype=np.int64)
-    return _NEW_BUILTIN(full[4:].ctypes.data, full, None)
-
-
-def _c_function(code: Code, context: np.ndarray) -> _Bound:
-    """The batch for an unknown array layout: a C function that gets addresses and strides."""
-    function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p)(code.address)
-
-    def batch(*arguments: np.ndarray) -> int:
-        *arrays, following = arguments
-        table = np.array([(a.ctypes.data, *a.strides) for a in arrays], dtype=np.int64)
-        return function(context.ctypes.data, table.ctypes.data, len(arrays[-1]), following.ctypes.data)
-
-    return batch
+def _refuse(*arguments: Any) -> int:
+    """Machine code that takes no arrays."""
+    return REFUSED

@@ -401,6 +401,22 @@ else:
     assert output_of(script, COUPLER_CACHE="off") == "0"
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_fast_path_takes_plain_arrays_for_which_there_is_code(threads: int) -> None:
+    native, one = Native(scaled(3.5), threads=threads), np.array([1.0, -2.0])
+    many = np.arange(4000.0).reshape(2000, 2)
+    assert native.fast(one) is None
+    assert native.fast(many) is None
+    native.prepare(batch=True)
+    np.testing.assert_array_equal(native.fast(many), 3.5 * many)
+    assert native.fast(one) is None
+    native.prepare()
+    for given in (one, many, many[::3, ::-1], many[:0]):
+        np.testing.assert_array_equal(native.fast(given), 3.5 * given)
+    for other in ([1.0, 2.0], many.tolist(), many[:, :1], many[None], many.astype(np.float32), many * np.nan):
+        assert native.fast(other) is None
+
+
 class Impostor:
     """Looks like an array, but is none."""
 
