@@ -69,7 +69,7 @@ class InteractingBlocks(Blocks):
         friction: Numbers,
         bounds: Numbers,
         impulses: Vector | None = None,
-        rounding: float = laws.TINY,
+        rounding: Any = laws.TINY,
     ) -> None:
         """Begins.
 
