@@ -49,10 +49,7 @@ def velocities_ahead(
     rows = []
     for touch, moved_contact in zip(touches, _moved_contacts(robot, q, v, step, touches), strict=True):
         carriers = _carriers(robot, q, v, touch, a, step)
-        rows.append(velocity_ahead(touch.contact, moved_contact, carriers, step))
-        if touch.pair.torsion is not None:
-            spins = [body.sign * moved(body.X, body.v, step).E.T @ body.v_after[:3] for body in carriers]
-            rows.append(np.array([touch.contact.frame[0] @ sum(spins)]))
+        rows.append(velocity_ahead(touch.contact, moved_contact, carriers, step, touch.cone.size))
     return np.concatenate([*rows, joints.rows @ (v + step * a) + step * joints.biases])
 
 
@@ -134,8 +131,7 @@ class StageLoads:
                 if same:
                     margin = 0.0 if touched else cores.margin(shape.geometry)
                     point = on_surface(contact.point, contact.gap, contact.frame[0], normal, sign, margin)
-                total[place[shape.body]] += sign * load(point, force)
-                total[place[shape.body], :3] += sign * self._moments[k]
+                total[place[shape.body]] += sign * load(point, force, self._moments[k])
         return total
 
 

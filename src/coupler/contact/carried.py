@@ -84,14 +84,17 @@ def followed(point: Array, carried_point: Array, farthest: Any) -> Any:
     return _length(point - carried_point) <= farthest
 
 
-def velocity_ahead(contact: Contact, there: Contact | None, carriers: Sequence[Carrier], step: Any) -> Array:
-    """3: a contact's velocity after a step without impulses, along its normal then and its tangents at the start, m/s.
+def velocity_ahead(
+    contact: Contact, there: Contact | None, carriers: Sequence[Carrier], step: Any, rows: int = 3
+) -> Array:
+    """(rows,): a contact's velocity after a step without impulses, along its normal then and its tangents at the start.
 
     Args:
         contact: the contact at the start.
         there: the contact after the bodies have moved; None if it has no closed form.
         carriers: the bodies that carry it.
         step: h, s.
+        rows: 3, m/s; or 4, with the spin about that normal, rad/s; or 6, also with the rotation about the tangents.
     """
     before, after = [body.X for body in carriers], [moved(body.X, body.v, step) for body in carriers]
     point, normal = carried(after, on_carriers(before, contact.point)), contact.frame[0]
@@ -99,7 +102,7 @@ def velocity_ahead(contact: Contact, there: Contact | None, carriers: Sequence[C
         same = followed(there.point, point, reach(carriers, contact.point, step))
         point, normal = np.where(same, there.point, point), np.where(same, there.frame[0], normal)
     there = Contact(contact.gap, point, np.stack([normal, contact.frame[1], contact.frame[2]]))
-    parts = [body.sign * (forces_on(X, there).T @ body.v_after) for body, X in zip(carriers, after, strict=True)]
+    parts = [body.sign * (forces_on(X, there, rows).T @ body.v_after) for body, X in zip(carriers, after, strict=True)]
     return reduce(add, parts)
 
 
@@ -120,9 +123,9 @@ def on_surface(point: Array, gap: Any, there: Array, normal: Array, sign: float,
     return point + np.where(margin > 0.0, sign * (margin + 0.5 * gap), 0.0) * (there - normal)
 
 
-def load(point: Array, force: Array) -> Array:
-    """6: the spatial force about the world's origin of a force at a point."""
-    return np.concatenate([cross(point, force), force])
+def load(point: Array, force: Array, moment: Array) -> Array:
+    """6: the spatial force about the world's origin of a force at a point, and a moment."""
+    return np.concatenate([cross(point, force) + moment, force])
 
 
 def _length(x: Array) -> Any:

@@ -11,11 +11,11 @@ under the law of w⁺, and where there are some, the problem is solved twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from coupler.contact.rows import Indices
 from coupler.contact.step.blocks import Blocks, shared
 from coupler.graph import Vector, View, Window, fields
 
@@ -47,12 +47,12 @@ class Sliding:
         """Writes the steps that give sliding contacts their law, once no other contact waits to join."""
         state = shared(joining=self._blocks.joining, **self._state)
 
-        def more(contacts: Sequence[int]) -> Window:
-            return state(contacts) | fields(approach=self.approach.at([3 * k for k in contacts], 3))
+        def more(contacts: Indices) -> Window:
+            return state(contacts) | fields(approach=self.approach.at(3 * np.asarray(contacts), 3))
 
-        contacts = self._blocks.all[: self._blocks.contacts]
-        window = self._blocks.of(contacts) | more(contacts)
-        self._blocks.builder.loop(_look, contact=window, **self._blocks.among("active", contacts))
+        for contacts in self._blocks.alike(range(self._blocks.contacts)):
+            window = self._blocks.of(contacts) | more(contacts)
+            self._blocks.builder.loop(_look, contact=window, **self._blocks.among("active", contacts))
         self._blocks.builder.loop(_end, state=self._scalars())
 
     def _scalars(self) -> Window:
@@ -67,7 +67,9 @@ def _begin(state: View) -> None:
 def _look(contact: View) -> None:
     on = slides_on(contact.approach[1:], contact.w[1:]) & (contact.friction[0] > 0.0)
     on = on & (contact.joining <= 0.0) & (contact.known <= 0.0)
-    contact.b = contact.b + np.where(on, np.stack([0.0, contact.approach[1], contact.approach[2]]), 0.0)
+    others = np.zeros(len(contact.b) - 3)  # spin and rolling oppose velocities after the step
+    sum_of_both = np.concatenate([np.zeros(1), contact.approach[1:], others])
+    contact.b = contact.b + np.where(on, sum_of_both, 0.0)
     contact.again = np.maximum(contact.again, np.where(on, 1.0, 0.0))
 
 

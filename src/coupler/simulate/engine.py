@@ -57,7 +57,7 @@ class Engine(StepPrograms):
             tolerance=options.tolerance,
             sweeps=options.sweeps,
             limits=options.limits,
-            penetration="position" if options.penetration is None else options.penetration,
+            penetration=options.penetration_in(base.gravity),
             integrator=options.integrator,
             recovery=options.recovery,
         )

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from coupler.contact.laws import PENETRATION, RECOVERY, gap_seen
+import numpy as np
+
+from coupler.contact.laws import RECOVERY, gap_seen
 from coupler.contact.pairs import FRICTION, Turning
 from coupler.contact.restitution import Restitution
 from coupler.contact.scheme import SCHEMES
@@ -39,7 +41,7 @@ class SimulationOptions:
             it to their shapes. Or a mapping from patterns, like restitution.
         rolling: how contacts resist rolling, rotation about their tangents, likewise.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`. None: "position";
-            but for "rk4" and "trapezoid", which leave more overlap, "limited", or 10 h² m in steps below 1 ms.
+            but for "rk4" and "trapezoid", which leave more overlap, at most g h²; see `penetration_in`.
         recovery: the largest speed at which overlapping shapes at rest part, m/s; see `let_out`. Revolute joints return
             from beyond a limit ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
@@ -70,12 +72,10 @@ class SimulationOptions:
         if step <= 0.0:
             raise ModelError(f"step must be above zero, got {step:g} s")
         contacts, integrator, penetration = self.contacts, _known_integrator(self.integrator), self.penetration
-        if penetration is None:
-            penetration = _limited(step) if integrator in SCHEMES else "position"
         names = (contacts,) if isinstance(contacts, str) or not isinstance(contacts, Iterable) else tuple(contacts)
         if not all(isinstance(name, str) for name in names):
             raise ModelError(f"contacts must be a name or a list of names, got {contacts!r}")
-        gap_seen(0.0, penetration)  # raises an error for an unknown name
+        gap_seen(0.0, "position" if penetration is None else penetration)  # raises an error for an unknown name
         values = {
             "step": step,
             "contacts": names,
@@ -84,7 +84,7 @@ class SimulationOptions:
             "restitution": _one_form(self.restitution, _law),
             "torsion": _one_form(self.torsion, lambda arm: float(numbers("torsion", arm, (), least=0.0))),
             "rolling": _one_form(self.rolling, lambda arm: float(numbers("rolling", arm, (), least=0.0))),
-            "penetration": penetration if isinstance(penetration, str) else float(penetration),
+            "penetration": float(penetration) if isinstance(penetration, int | float | np.number) else penetration,
             "recovery": float(numbers("recovery", self.recovery, (), least=0.0, finite=False)),
             "limits": bool(self.limits),
             "tolerance": float(numbers("tolerance", self.tolerance, (), least=0.0)),
@@ -97,6 +97,16 @@ class SimulationOptions:
     def among(cls, given: Mapping[str, Any]) -> SimulationOptions:
         """The options among the arguments of a function, by name; all must be there."""
         return cls(**{option.name: given[option.name] for option in fields(cls)})
+
+    def penetration_in(self, gravity: np.ndarray) -> str | float:
+        """How overlaps count under a gravity, 3, m/s²; by default, in steps of several stages, as at most g h².
+
+        Impacts in such steps leave overlaps. Shapes that are parted by d in a step continue with d / h, and g h is what
+        gravity takes back in the next step. Without gravity, nothing would, and overlaps stay as they are.
+        """
+        if self.penetration is not None:
+            return self.penetration
+        return -float(np.linalg.norm(gravity)) * self.step**2 if self.integrator in SCHEMES else "position"
 
     @property
     def laws(self) -> dict[str, Any]:
@@ -116,15 +126,6 @@ def _one_form(given: Any, checked: Callable[[Any], Any]) -> Any:
 def _law(restitution: Any) -> Restitution:
     """The law of restitution with this coefficient, if it is a number."""
     return restitution if isinstance(restitution, Restitution) else Restitution(restitution)
-
-
-def _limited(step: float) -> str | float:
-    """How overlaps count in steps of several stages, whose impacts leave some.
-
-    Shapes that are parted by d in a step continue with d / h, which must vanish with h: otherwise a stop is no stop.
-    """
-    slow = -10.0 * step**2  # as gravity would in a step
-    return slow if slow > PENETRATION["limited"] else "limited"
 
 
 def _known_integrator(name: Any) -> str:

@@ -86,8 +86,8 @@ class Simulation(Simulated):
             rolling: how contacts resist rolling, rotation about their tangents, likewise.
             penetration: how overlaps count: "position", in full; "velocity", as touching, so that they do not grow;
                 "limited", as at most 1e-5 m, so that they shrink slowly; or another such limit. By default "position";
-                but for "rk4" and "trapezoid", which leave more overlap, "limited", or 10 h² m in steps below 1 ms.
-                [002, §4.1]
+                but for "rk4" and "trapezoid", which leave more overlap, as at most g h², so that it does not come back
+                before gravity does; without gravity, as touching. [002, §4.1]
             recovery: the largest speed at which overlapping shapes at rest part, m/s; revolute joints return from
                 beyond a limit ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.

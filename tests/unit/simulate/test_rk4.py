@@ -248,3 +248,15 @@ def test_a_ball_that_slides_over_another_does_not_spin(integrator: str) -> None:
     assert np.abs(simulation.v[:3]).max() < 1e-12
     assert before == pytest.approx(height * 2.0 / 3.0, abs=5e-3)
     assert energy(simulation) == pytest.approx(start, abs=1e-3)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+def test_without_gravity_nothing_comes_back_from_an_inelastic_impact(integrator: str) -> None:
+    """Two balls of equal mass move on together with half the speed, whatever overlap the impact leaves."""
+    b = RobotBuilder("pair", gravity=(0.0, 0.0, 0.0))
+    for name, place in (("one", 0.0), ("two", 0.5)):
+        b.object(name, Sphere(0.1), at=(place, 0.0, 0.0), mass=1.0, friction=0.0)
+    robot = b.build()
+    simulation = Simulation(robot, integrator=integrator, v=robot.pack_v({"one": [0, 0, 0, 1.0, 0, 0]}))
+    simulation.run(0.5)
+    np.testing.assert_allclose(simulation.v.reshape(2, 6)[:, 3], 0.5, rtol=0, atol=1e-9)

@@ -136,7 +136,7 @@ def differences(robot: Robot, q: np.ndarray, v: np.ndarray, steps: int, **option
     rows = sum(touch.cone.size for touch in touches(robot, q, pairs)) + len(joint_rows(robot, q, 1e-3).blocks)
     worst, pressed, pending, impulses = 0.0, 0, None, np.zeros(rows)
     for _ in range(steps):
-        given = {"penetration": chosen.penetration, "recovery": chosen.recovery, "tolerance": 1e-13}
+        given = {"penetration": chosen.penetration_in(robot.gravity), "recovery": chosen.recovery, "tolerance": 1e-13}
         done = rk4_contact_step(robot, q, v, tau, 1e-3, pairs, pending=pending, start=impulses, **given)
         simulation.step(tau)
         apart = np.concatenate([robot.difference(done.q, np.array(simulation.q)), simulation.v - done.v])

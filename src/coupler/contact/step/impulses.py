@@ -63,7 +63,8 @@ class Impulses:
         touches, rough = bool(candidates.pairs), may_differ(candidates.friction)
         slides = higher and touches and rough and not (self._rebounds or self.impacts)
         self._sliding = Sliding(blocks) if slides else None
-        self.stage_contacts = StageContacts(sweep.builder, candidates, scene.step) if higher and touches else None
+        rows = context.layout.contact_rows
+        self.stage_contacts = StageContacts(sweep.builder, candidates, rows, scene.step) if higher and touches else None
         report = self._report()
         self._measurement = Measurement(context, report, self.stage_contacts)
         pairs = PassingPairs(context)

@@ -74,7 +74,7 @@ class InteractingBlocks(Blocks):
         friction: Numbers,
         bounds: Numbers,
         impulses: Vector | None = None,
-        rounding: float = laws.TINY,
+        rounding: Any = laws.TINY,
     ) -> None:
         super().__init__(builder, rows, friction, bounds, impulses)
         self._columns, self._rounding = columns, rounding

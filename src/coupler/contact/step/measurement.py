@@ -167,7 +167,7 @@ class Measurement:
         entries: dict[str, Any] = {name: report.at(name, contacts) for name in report.names if name != "start"}
         entries["pace"] = constants(np.full(len(contacts), 1.0 / context.scene.step))
         if self._stages:
-            entries["ahead"] = self._stages.velocity.at(3 * np.array(contacts), 3)
+            entries["ahead"] = self._stages.velocity(contacts)
         for side in kind.moving_sides:
             links = [context.candidates.ends[i][SIDES.index(side)].link for i in pairs]
             memory = context.sweep.bodies(links).fields

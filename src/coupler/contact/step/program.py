@@ -150,7 +150,7 @@ class _Step:
             self._candidates.friction,
             bounds or friction,
             impulse_vector,
-            rounding=_ROUNDING / max(sum(body.mass for body in sweep.robot.bodies.values()), TINY),
+            rounding=_ROUNDING / (sum(body.mass for body in sweep.robot.bodies.values()) + TINY),
         )
         context = StepContext(sweep, scene, layout, self._halves, self._candidates, self._columns, blocks)
         impulses = Impulses(context, self._vectors)

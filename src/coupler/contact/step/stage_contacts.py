@@ -24,16 +24,16 @@ from coupler.contact.collision.geometry import Contact, contacts
 from coupler.contact.collision.pair_groups import PairGroup
 from coupler.contact.collision.tables import SIDES, forms, pose, with_numbers
 from coupler.contact.kernels import clear
+from coupler.contact.rows import ContactRows, Indices
 from coupler.contact.step.candidates import SIGNS, Candidates
 from coupler.contact.step.narrow_phase import find_closed_forms
 from coupler.contact.step.report import ContactReport
 from coupler.graph import Builder, Slot, Vector, View, constants, fields
 from coupler.grouping import grouped
-from coupler.model import ModelError
 from coupler.passes import Sweep
 from coupler.spatial import Transform
 
-_SIZES = {"velocity": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "found_frame": 9}
+_SIZES = {"moment": 3, "reach": 1, "one_place": 3, "other_place": 3, "found": 3, "found_frame": 9}
 _SIZES |= {"found_gap": 1, "start_normal": 3, "normal": 3, "touched": 1, "force": 3, "acts": 1}
 
 
@@ -41,27 +41,20 @@ class StageContacts:
     """Velocities of contacts after a step without impulses, and the forces that act at contacts in its stages.
 
     Args:
+        rows: the rows of the candidates.
         step: h, s.
-
-    Attributes:
-        velocity: 3 for each contact; see `velocity_ahead`.
-
-    Raises:
-        ModelError: for torsion and rolling friction, of which the stages know nothing.
     """
 
-    def __init__(self, builder: Builder, candidates: Candidates, step: float) -> None:
-        for pair in candidates.pairs:
-            if pair.torsion is not None or pair.rolling is not None:
-                raise ModelError(
-                    f"{pair.name}: a step of several stages takes neither torsion nor rolling friction; take "
-                    'integrator="midpoint", or leave them out by torsion=0 and rolling=0'
-                )
-        self._candidates, self._builder, self._step = candidates, builder, step
+    def __init__(self, builder: Builder, candidates: Candidates, rows: ContactRows, step: float) -> None:
+        self._candidates, self._builder, self._rows, self._step = candidates, builder, rows, step
         self._pair_of, n = candidates.pair_of, len(candidates.pair_of)
         self._buffers = {name: builder.scratch(f"contact_{name}", size * n) for name, size in _SIZES.items()}
         self._pair_acts = builder.scratch("pair_acts", len(candidates.pairs))
-        self.velocity = self._buffers["velocity"]
+        self._velocity = builder.scratch("contact_velocity", rows.total)
+
+    def velocity(self, contacts: Indices) -> Slot:
+        """Velocities of all rows of contacts that have equally many; see `velocity_ahead`."""
+        return self._velocity.at(self._rows.first[np.asarray(contacts)], int(self._rows.widths[contacts[0]]))
 
     def look_ahead(self, sweep: Sweep[Any, Any], alike: PairGroup, report: ContactReport, where: Slot | None) -> None:
         """Writes the steps from poses and velocities of links to velocities of contacts after the step.
@@ -75,11 +68,12 @@ class StageContacts:
         """
         window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
         window |= self._candidates.results(alike, report.at, ("gaps", "points", "frames"))
-        names = ["velocity", "reach", "start_normal", *(f"{side}_place" for side in _moving(alike.moving))]
+        names = ["reach", "start_normal", *(f"{side}_place" for side in _moving(alike.moving))]
         window |= fields(step=constants(np.full(len(alike.numbers), self._step)))
         for k in range(alike.contacts):
             rows = self._candidates.first[alike.numbers] + k
             window |= fields(**{f"{name}{k}": self._at(name, rows) for name in names})
+            window |= fields(**{f"velocity{k}": self.velocity(rows)})
         self._builder.loop(self._looking(alike), view=window, where=where)
 
     def _looking(self, alike: PairGroup) -> Callable[[View], None]:
@@ -106,7 +100,8 @@ class StageContacts:
                 contacts_after = contacts(both[0], both[1], X[0], X[1])
             for k in range(alike.contacts):
                 contact = Contact(*(getattr(view, f"{name}{k}") for name in ("gaps", "points", "frames")))
-                setattr(view, f"velocity{k}", velocity_ahead(contact, contacts_after[k], carriers, view.step))
+                ahead = velocity_ahead(contact, contacts_after[k], carriers, view.step, pair.cone.size)
+                setattr(view, f"velocity{k}", ahead)
                 setattr(view, f"reach{k}", np.array(reach(carriers, contact.point, view.step)))
                 setattr(view, f"start_normal{k}", contact.frame[0])
                 for side, place in zip(_moving(moving), on_carriers(links, contact.point), strict=True):
@@ -115,23 +110,23 @@ class StageContacts:
         return look_ahead
 
     def spread(self, impulses: Vector, frames: Vector) -> None:
-        """Writes the steps that spread impulses over the step, as forces, and flag the contacts that have some.
+        """Writes the steps that spread impulses over the step, as forces and moments, and flag contacts with some.
 
         Args:
-            impulses: of all contacts first, 3 each.
+            impulses: of all contacts first.
             frames: of all contacts.
         """
-        n = len(self._pair_of)
         clear(self._builder, self._pair_acts)
-        window = fields(
-            impulse=impulses.at(3 * np.arange(n), 3),
-            frame=frames.at(9 * np.arange(n), (3, 3)),
-            pace=constants(np.full(n, 1.0 / self._step)),
-            pair_acts=self._pair_acts.at(self._pair_of),
-            **{name: self._at(name, range(n)) for name in ("start_normal", "normal", "touched", "force")},
-            acts=self._at("acts", range(n)),
-        )
-        self._builder.loop(_spread, view=window)
+        for alike in map(np.array, self._rows.by_width()):
+            names = ("start_normal", "normal", "touched", "force", "moment", "acts")
+            window = fields(
+                impulse=impulses.at(self._rows.first[alike], int(self._rows.widths[alike[0]])),
+                frame=frames.at(9 * alike, (3, 3)),
+                pace=constants(np.full(len(alike), 1.0 / self._step)),
+                pair_acts=self._pair_acts.at(self._pair_of[alike]),
+                **{name: self._at(name, alike) for name in names},
+            )
+            self._builder.loop(_spread, view=window)
 
     def press(self, sweep: Sweep[Any, Any]) -> None:
         """Writes the steps that add forces of contacts to the loads of links, at the poses of a stage.
@@ -144,7 +139,7 @@ class StageContacts:
         kinds = grouped(candidates.groups, lambda alike: (tuple(_moving(alike.moving)), alike.searched))
         for (sides, searched), groups in kinds.items():
             rows = [k for alike in groups for pair in alike.numbers for k in candidates.contacts_of(pair)]
-            names = ["force", "reach", *(f"{side}_place" for side in sides)]
+            names = ["force", "moment", "reach", *(f"{side}_place" for side in sides)]
             names += [] if searched else [*place.values(), "normal", "touched"]
             view = fields(**{name: self._at(name, rows) for name in names})
             view |= fields(**{f"{side}_margin": constants(self._margins(rows, side)) for side in sides})
@@ -176,7 +171,9 @@ def _shape_at(view: View, side: str, link: Transform | None) -> Transform:
 
 def _spread(view: View) -> None:
     """F = λ/h along the world's axes. Shapes that only meet within the step have another normal than at its start."""
-    view.force, view.normal = view.pace * (view.frame.T @ view.impulse), view.frame[0]
+    turning = view.impulse[3:]  # about the normal, and about the tangents
+    view.force, view.normal = view.pace * (view.frame.T @ view.impulse[:3]), view.frame[0]
+    view.moment = view.pace * (turning @ view.frame[: len(turning)]) if len(turning) else np.zeros(3)
     turn = view.frame[0] - view.start_normal
     view.touched = np.where(turn @ turn > 0.0, 0.0, 1.0)
     view.acts = np.where(view.impulse @ view.impulse > 0.0, 1.0, 0.0)
@@ -196,6 +193,6 @@ def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View
                 surface = on_surface(view.found, view.found_gap, normal, view.normal, SIGNS[side], margin)
                 points[side] = np.where(same, surface, point)
         for side, end in zip(sides, ends, strict=True):
-            end.load += SIGNS[side] * load(points[side], force)
+            end.load += SIGNS[side] * load(points[side], force, view.moment)
 
     return press

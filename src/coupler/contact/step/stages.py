@@ -141,7 +141,7 @@ class Stages:
         assert self._pushes is not None
         clear(builder, self._pushes)
         places = [int(tree.v_start[link]) + j for link, j in joints]
-        rows = [3 * self._layout.contacts + i for i in range(len(joints))]
+        rows = [self._layout.contact_rows.total + i for i in range(len(joints))]
         pace = constants(np.full(len(joints), 1.0 / self._h))
         builder.loop(_spread, row=fields(impulse=impulses.at(rows), force=self._pushes.at(places), pace=pace))
 
