@@ -50,7 +50,8 @@ class Maximal:
         self.bias = np.imag(moved @ self.V) / STEP
         self.speed_bias = {joint: np.imag(rate @ self.V) / STEP for joint, rate in rates.items()}
         for coupling in robot.couplings:
-            self._couple(coupling)
+            if not coupling.solves:  # the others repeat what loops and couplings say
+                self._couple(coupling)
 
     def accelerations(self, tau: Mapping[str, np.ndarray], f_ext: np.ndarray) -> dict[str, np.ndarray]:
         """The accelerations of all joints under forces along them and forces on bodies, as `forward_dynamics` takes."""
