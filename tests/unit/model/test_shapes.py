@@ -48,7 +48,7 @@ def test_a_box_without_extent_is_refused(size: object) -> None:
 def test_a_shape_on_an_unknown_body_is_refused() -> None:
     b = arm()
     b.shape("hand", Sphere(0.1))
-    with pytest.raises(ModelError, match="shape '': there is no body 'hand'; there are 'link'"):
+    with pytest.raises(ModelError, match="shape '': there is no body 'hand'; there are 'ground', 'link'"):
         b.build()
 
 
