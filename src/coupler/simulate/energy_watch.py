@@ -83,14 +83,13 @@ class EnergyWatch:
 
     Args:
         gains: one of `GAINS`.
-        stacklevel: the stack level of the function to which warnings refer.
 
     Attributes:
         on: whether it still checks.
     """
 
-    def __init__(self, engine: Engine, gains: str, stacklevel: int = 4) -> None:
-        self._engine, self._gains, self._stacklevel = engine, gains, stacklevel
+    def __init__(self, engine: Engine, gains: str) -> None:
+        self._engine, self._gains = engine, gains
         self._ledger, self.on, self._fastest = Ledger(engine), gains != "ignore", 0.0
 
     def note(self, steps: int, time: float, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: Any) -> None:
@@ -121,7 +120,7 @@ class EnergyWatch:
             text = gain_told(self._engine, time, float(gained), after)
             if self._gains == "stop":
                 raise ModelError(f'{text}; on_energy_gain="warn" goes on')
-            warnings.warn(text, ModelWarning, stacklevel=self._stacklevel)
+            warnings.warn(text, ModelWarning, stacklevel=4)
             self.on = False  # once
 
 

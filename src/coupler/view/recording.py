@@ -18,6 +18,7 @@ from coupler.simulate import Log
 from coupler.view.arrows import metres_per_newton
 
 _PRESSED = 1e-6  # of the robot's weight: a force below is none
+_TRACED = 400  # points of the way of a frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +110,9 @@ class Recording:
         strongest = float(np.nan_to_num(np.linalg.norm(self.forces, axis=-1)).max(initial=0.0))
         return metres_per_newton(self.robot, size, strongest)
 
-    def traces(self, frames: Iterable[str], most: int = 400) -> dict[str, np.ndarray]:
+    def traces(self, frames: Iterable[str]) -> dict[str, np.ndarray]:
         """The ways of frames, contact points or bodies, (n, 3) each, m."""
-        rows = np.unique(np.linspace(0, len(self.times) - 1, most).astype(int))
+        rows = np.unique(np.linspace(0, len(self.times) - 1, _TRACED).astype(int))
         return {name: frame_pose(self.robot, self.q[rows], name)[:, :3, 3] for name in frames}
 
     def closure_errors(self, rows: np.ndarray) -> np.ndarray:

@@ -73,7 +73,7 @@ def one_state_entry(renderer: Renderer) -> str:
     if release:
         code.emit("call void @PyEval_RestoreThread(ptr %thread)")
     code.emit(f"%answer = select i1 {wrong}, i64 {DONE}, i64 {FINITE}")
-    return _builtin("one", renderer, code)
+    return _builtin("one", code)
 
 
 def batch_entry(renderer: Renderer) -> str:
@@ -97,7 +97,7 @@ def batch_entry(renderer: Renderer) -> str:
     code.emit("%thread = call ptr @PyEval_SaveThread()")
     code.emit("%answer = call i64 @states(ptr %context, ptr %arrays, i64 %count0, ptr %next)")
     code.emit("call void @PyEval_RestoreThread(ptr %thread)")
-    functions = f"{_states(renderer)}{_builtin('batch', renderer, code, _REALIGNED)}"
+    functions = f"{_states(renderer)}{_builtin('batch', code, _REALIGNED)}"
     return f"declare {PREFETCH}\n{functions}{_aligned_stack(renderer)}"
 
 
@@ -126,7 +126,7 @@ def piece(program: Program, lanes: int) -> int:
     return lanes * max(_PIECE // max(program.operations().total(), 1), 1)
 
 
-def _builtin(name: str, renderer: Renderer, code: Blocks, attributes: str = "") -> str:
+def _builtin(name: str, code: Blocks, attributes: str = "") -> str:
     """A builtin that returns %answer."""
     code.emit("%done = call ptr @PyLong_FromLong(i64 %answer)")
     code.emit("ret ptr %done")

@@ -20,6 +20,7 @@ from coupler.model.embedding.motion import Motion
 from coupler.model.tolerances import CLOSED_BY_NEWTON, RANK, STRIDE, TINY
 from coupler.model.tree import Tree
 
+_ROUNDS = 200  # steps of `assemble`, at most; fewer for clusters so large that these would take many seconds
 # Damping of steps that close a loop, relative to the square of the largest singular value of K: its initial value, the
 # factors by which it falls after a step that closes the loop further and grows after one that does not, the smallest
 # growth, which restores damping that has vanished, and the value at which a cluster is given up.
@@ -99,9 +100,7 @@ class Closure:
         return np.where(np.isnan(result), np.inf, result)
 
     @one_thread()
-    def assemble(
-        self, p: np.ndarray, weight: np.ndarray | None = None, rounds: int = 200, rank: float = RANK
-    ) -> np.ndarray:
+    def assemble(self, p: np.ndarray, weight: np.ndarray | None = None, rank: float = RANK) -> np.ndarray:
         """Closed configurations near p, (..., Σ nq), or the ones closest to closed that were found.
 
         This is the method of Levenberg and Marquardt with all rows of φ, redundant ones included. It is slower than
@@ -110,7 +109,6 @@ class Closure:
         Args:
             p: where to start.
             weight: for each entry of w, how willingly it moves; ones if None.
-            rounds: the largest number of steps; fewer for clusters so large that these would take many seconds.
             rank: singular values below this part of the largest are ignored.
         """
         weight = np.ones(self.tree.nv) if weight is None else weight
@@ -118,7 +116,7 @@ class Closure:
         costs = np.array([K.size * min(K.shape) for _, K in self.places])
         budget = max(_WORK, _FEWEST * int(costs.sum())) * damping[..., 0].size
         phi, K, _ = self.at(p)
-        for _ in range(rounds):
+        for _ in range(_ROUNDS):
             gap = self.gaps(phi)
             active = (gap > CLOSED_BY_NEWTON) & (damping < _STUCK)
             budget -= int((active * costs).sum())
