@@ -4,8 +4,9 @@
     python benchmarks/compare.py ../before/src src [WORD...]
 
 Each tree runs in a process of its own, with one thread, and they take turns, row by row, because machines are shared
-and noisy. Best times count. Words choose rows whose names have one of them. For a row that one of the trees cannot run,
-the reason is printed. common/compared_rows.py has the rows.
+and noisy. Each round has new processes, because where memory and code happen to be can make a row take twice as long.
+Best times count. Words choose rows whose names have one of them. For a row that one of the trees cannot run, the reason
+is printed. common/compared_rows.py has the rows.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def best(call: Callable[[], object]) -> float:
     start = time.perf_counter()
     call()
     first = time.perf_counter() - start
-    clock = time.process_time if first > LONG else time.perf_counter
+    clock = processor_time if first > LONG else time.perf_counter
     times, repeat, end = list[float](), max(1, int(WINDOW / first)), start + BUDGET
     while not times or time.perf_counter() < end:
         start = clock()
@@ -57,6 +58,11 @@ def best(call: Callable[[], object]) -> float:
             call()
         times.append((clock() - start) / repeat)
     return min(times)
+
+
+def processor_time() -> float:
+    """The processor time of this process and of those that it has waited for, s."""
+    return sum(os.times()[:4])
 
 
 class Worker:
@@ -90,20 +96,20 @@ class Worker:
 
 def main(before: str, now: str, words: list[str]) -> None:
     """Prints a line for each row: best times of both trees, and the ratio of now to before."""
-    workers = Worker(before), Worker(now)
-    rows = [row for row in workers[1].rows if not words or any(word in row for word in words)]
-    times: dict[str, tuple[list[Any], list[Any]]] = {row: ([], []) for row in rows}
+    times: dict[str, tuple[list[Any], list[Any]]] = {}
     for turn in range(ROUNDS):
         print(f"round {turn + 1} of {ROUNDS}", file=sys.stderr, flush=True)
-        for row in rows:
-            for worker, own in zip(workers, times[row], strict=True):
-                own.append(worker.seconds(row))
+        workers = Worker(before), Worker(now)
+        for row in workers[1].rows:
+            if not words or any(word in row for word in words):
+                for worker, own in zip(workers, times.setdefault(row, ([], [])), strict=True):
+                    own.append(worker.seconds(row))
+        for worker in workers:
+            worker.end()
     print(f"{'':50} {'before, µs':>12} {'now, µs':>12} {'now / before':>13}")
     for row, (old, new) in times.items():
         failed = next((own for own in (*old, *new) if isinstance(own, str)), "")
         print(f"{row:50} {failed or f'{min(old) * 1e6:12.2f} {min(new) * 1e6:12.2f} {min(new) / min(old):13.3f}'}")
-    for worker in workers:
-        worker.end()
 
 
 if __name__ == "__main__":

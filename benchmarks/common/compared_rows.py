@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from inspect import signature
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import Any
 
 import numpy as np
 
@@ -40,7 +47,7 @@ def dynamics(load: Callable[[], Robot], function: str, states: int) -> Call:
     """A function of q, v and as many numbers as v, or of some of them, for one state or a batch."""
     robot, rng = load(), np.random.default_rng(0)
     q, v = robot.random_state(rng)
-    inputs = {"mass_matrix": 1, "bias_force": 2}.get(function, 3)
+    inputs = {"mass_matrix": 1, "mass_matrix_inverse": 1, "bias_force": 2}.get(function, 3)
     vectors = [np.array(x) for x in (q, v, rng.normal(size=robot.nv))][:inputs]
     if states > 1:
         vectors = [np.tile(x, (states, 1)) for x in vectors]
@@ -66,32 +73,65 @@ def on_its_feet() -> Robot:
 
 
 def feet(height: float | None) -> Call:
-    """A step of the Mini Cheetah on its feet by Euler's method; or 20 of a batch that starts at a height, m."""
+    """A step of the Mini Cheetah on its feet as once there was no other; or 20 of a batch that starts at a height, m.
+
+    That is by Euler's method, parting overlaps at once, and in batches without a watch on energy.
+    """
     robot = on_its_feet()
     legs = {name: a for name in robot.independent_joints for part, a in ANGLES.items() if part in name}
     q = robot.pack_q({**legs, "floating_base": [0, 0, 0.3, 1, 0, 0, 0]})
-    options = {"contacts": "*_ball on floor"}
-    if "integrator" in signature(coupler.Simulation).parameters:  # once, there was no other
-        options["integrator"] = "euler"
+    options = {"contacts": "*_ball on floor"} | _known(coupler.Simulation, integrator="euler", recovery=np.inf)
     simulation = coupler.Simulation(robot, 1e-3, q=q, **options)  # type: ignore[arg-type]
     simulation.run(3.0)
     if height is None:
         return simulation.step
     q0, v0 = np.tile(simulation.q, (STATES, 1)), np.tile(simulation.v, (STATES, 1))
     q0[:, 2] += height
+    options |= _known(coupler.rollout, on_energy_gain="ignore")
     return partial(coupler.rollout, robot, q0, v0, np.zeros((STATES, 20, robot.nv)), 1e-3, **options)
 
 
-def closing(describe: Callable[[], RobotBuilder]) -> Call:
-    """Closes a configuration that is 0.01 (rad or m) off."""
+def _known(function: Callable[..., object], **options: Any) -> dict[str, Any]:
+    """Those options that a function of this tree has."""
+    return {name: value for name, value in options.items() if name in signature(function).parameters}
+
+
+def frames(function: str) -> Call:
+    """The pose of a foot of the Mini Cheetah, or its Jacobian."""
+    robot = coupler.robots.load("mini_cheetah")
+    return partial(getattr(coupler, function), robot, robot.random_state(0)[0], robot.frame_names[-1])
+
+
+def closing(describe: Callable[[], RobotBuilder], states: int = 0) -> Call:
+    """Closes a configuration that is 0.01 (rad or m) off, or a batch of them."""
     robot = describe().build()
-    return partial(robot.close, robot.random_state(0)[0] + 0.01 * np.random.default_rng(0).normal(size=robot.nq))
+    noise = np.random.default_rng(0).normal(size=(*([states] if states else []), robot.nq))
+    return partial(robot.close, robot.random_state(0)[0] + 0.01 * noise)
 
 
 def building(describe: Callable[[], RobotBuilder]) -> Call:
     return lambda: describe().build()
 
 
+def process(script: str, *, cold: bool) -> Call:
+    """Runs a script in a process of its own, with nothing in the cache on disk, or with what it left there before."""
+
+    def run() -> None:
+        with TemporaryDirectory() as empty:
+            environment = os.environ | {"COUPLER_CACHE": empty if cold else kept}
+            subprocess.run([sys.executable, "-W", "ignore", "-c", script], env=environment, check=True)
+
+    kept = mkdtemp()
+    atexit.register(rmtree, kept, ignore_errors=True)
+    return run
+
+
+FIRST = """
+import coupler
+robot = coupler.robots.load("mini_cheetah")
+q, v = robot.random_state(0)
+coupler.forward_dynamics(robot, q, v, v)
+"""
 ROBOTS: dict[str, Callable[[], Robot]] = {
     "quadruped, no rotors": partial(without_rotors, "mini_cheetah"),
     "humanoid, no rotors": partial(without_rotors, "mit_humanoid"),
@@ -115,8 +155,16 @@ ROWS: dict[str, Callable[[], Call]] = {
 }
 ROWS |= {
     f"mini_cheetah, {function}, one": partial(dynamics, ROBOTS["mini_cheetah"], function, 1)
-    for function in ("mass_matrix", "bias_force")
+    for function in ("mass_matrix", "mass_matrix_inverse", "bias_force")
 }
+ROWS |= {
+    f"chain of {links} geared links, forward_dynamics, {way}": partial(
+        dynamics, partial(coupler.robots.load, "geared_chain", links=links), "forward_dynamics", states
+    )
+    for links in (96, 1000)
+    for way, states in (("one", 1), ("batch", STATES))
+}
+ROWS |= {f"mini_cheetah, {function}, one": partial(frames, function) for function in ("frame_pose", "frame_jacobian")}
 ROWS |= {
     "feet, one step": partial(feet, None),
     "feet, batch that stands": partial(feet, 0.0),
@@ -124,3 +172,10 @@ ROWS |= {
 }
 ROWS |= {f"build {name}": partial(building, describe) for name, describe in BUILT.items()}
 ROWS |= {f"close {name}": partial(closing, describe) for name, describe in BUILT.items() if "chain" not in name}
+ROWS |= {
+    "close hexapod, batch": partial(closing, to_build.hexapod, STATES),
+    "close 1 four-bar, batch": partial(closing, partial(to_build.four_bars, 1), STATES),
+    "import": partial(process, "import coupler", cold=True),
+    "mini_cheetah, process to first dynamics, cold": partial(process, FIRST, cold=True),
+    "mini_cheetah, process to first dynamics, cached": partial(process, FIRST, cold=False),
+}

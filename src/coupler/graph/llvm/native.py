@@ -119,7 +119,7 @@ class Native(Executable):
         return self._short_way(self._many) if len(self._output_sizes) == 1 else no_short_way
 
     def _short_way(self, otherwise: ShortWay) -> ShortWay:
-        """The fast path for one state; for arrays that its machine code refuses, `otherwise`.
+        """The fast path for one state; for arrays that its machine code refuses, or that are not finite, `otherwise`.
 
         Three inputs are spelled out, because collecting arguments costs 100 ns.
         """
@@ -128,17 +128,11 @@ class Native(Executable):
 
         def of_any(*inputs: Any) -> np.ndarray | None:
             result = empty(size, dtype)
-            code = run(*inputs, result)
-            if code == FINITE:
-                return result
-            return None if code else otherwise(*inputs)
+            return result if run(*inputs, result) == FINITE else otherwise(*inputs)
 
         def of_three(q: Any, v: Any, x: Any) -> np.ndarray | None:
             result = empty(size, dtype)
-            code = run(q, v, x, result)
-            if code == FINITE:
-                return result
-            return None if code else otherwise(q, v, x)
+            return result if run(q, v, x, result) == FINITE else otherwise(q, v, x)
 
         way = of_three if len(self._inputs) == 3 else of_any
         way.__dict__["entry"] = self._one  # keeps the code and its tables alive
