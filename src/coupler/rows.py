@@ -205,6 +205,10 @@ class _Memory:
     def __init__(self, values: Any, inputs: int) -> None:
         self._values, self._inputs = values, inputs
 
+    def number(self, at: int) -> Any:
+        """A number at a place."""
+        return self._values[self._inputs + at]
+
     def matrix(self, at: int, rows: int, columns: int, width: int) -> np.ndarray:
         """A matrix whose rows, of a width, start at a place."""
         first = self._inputs + at

@@ -7,12 +7,21 @@ so that most entries of their matrices are zero, and remain zero if what they ha
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from coupler.grouping import grouped
 
-__all__ = ["Reflection", "inverse_pattern", "least_fill", "null_space_patterns", "plan_of_reflections", "runs"]
+__all__ = [
+    "Factors",
+    "NullSpace",
+    "Reflection",
+    "inverse_pattern",
+    "least_fill",
+    "plan_of_reflections",
+    "runs",
+]
 
 _GAP = 8  # zeros: shorter gaps between other entries are computed with them
 
@@ -43,11 +52,46 @@ def least_fill(full: np.ndarray) -> list[int]:
     return order
 
 
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """Where the factors L D Lᵀ of a symmetric matrix with known zeros are.
+
+    Attributes:
+        order: in which its unknowns are eliminated.
+        full: the pattern of D Lᵀ in that order, n × n.
+    """
+
+    order: list[int]
+    full: np.ndarray
+
+    @classmethod
+    def of(cls, full: np.ndarray) -> Factors:
+        """The factors of a matrix, for its pattern or for that of its upper triangle."""
+        order = least_fill(full)
+        upper = np.triu((full | full.T)[np.ix_(order, order)])
+        for i in range(len(order)):
+            for k in np.flatnonzero(upper[:i, i]):
+                upper[i, i:] |= upper[k, i:]
+        return cls(order, upper)
+
+    @property
+    def size(self) -> int:
+        """How many numbers of D and L may differ from zero."""
+        return int(self.full.sum())
+
+    @property
+    def products(self) -> int:
+        """How many products it takes to find them, divisions aside."""
+        later = self.full.sum(axis=1) - 1
+        return int((later * (later + 1) // 2 + later).sum())
+
+
 def plan_of_reflections(full: np.ndarray) -> tuple[list[Reflection], list[tuple[int, int]], list[int]]:
     """Householder reflections that make a matrix triangular, for its pattern, p × m with p ≥ m.
 
-    The column with the fewest entries comes first. Rows with the same zeros, now and initially, are reflected among
-    themselves, which creates no entries; only one row of each kind takes part in the reflection across kinds.
+    The column with the fewest entries comes first. Rows of a kind, with the same zeros now and initially, are reflected
+    among themselves, which creates no entries; only one of them takes part in the reflection across kinds. But rows
+    that get no further entries from that take part in it at once.
 
     Returns:
         The reflections; the columns in the order of elimination, each with its pivot row; and the remaining rows.
@@ -59,10 +103,16 @@ def plan_of_reflections(full: np.ndarray) -> tuple[list[Reflection], list[tuple[
         j = columns[int(np.argmin(full[np.ix_(remaining, columns)].sum(axis=0)))]
         with_entry = [i for i in remaining if full[i, j]]
         kinds = grouped(with_entry, lambda i: at_first[i].tobytes() + full[i, columns].tobytes())
-        # One row of each kind; the first, with the least in common with others, becomes the pivot.
-        own = sorted((rows[0] for rows in kinds.values()), key=lambda i: (full[i, columns].sum(), at_first[i].sum()))
+        all_now, all_first = full[with_entry].any(axis=0), at_first[with_entry].any(axis=0)
+        among, own = list[list[int]](), list[int]()
+        for rows in kinds.values():
+            fill = (all_now & ~full[rows[0]])[columns].any() or (all_first & ~at_first[rows[0]]).any()
+            among += [rows] if fill else []
+            own += rows[:1] if fill else rows
+        # The first, with the least in common with others, becomes the pivot.
+        own = sorted(own, key=lambda i: (full[i, columns].sum(), at_first[i].sum()))
         own = own or remaining[:1]  # structurally singular: the result will not be finite
-        for rows in (*kinds.values(), own):
+        for rows in (*among, own):
             if len(rows) > 1:
                 reflections.append((j, tuple(rows)))
                 full[rows] = full[rows].any(axis=0)
@@ -91,14 +141,43 @@ def inverse_pattern(triangular: np.ndarray) -> np.ndarray:
     return result
 
 
-def null_space_patterns(full: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The patterns of N and K⁺ that `coupler.linear.null_space` computes, for the pattern of K, m × n."""
-    m, n = full.shape
-    reflections, done, remaining = plan_of_reflections(full.T)
-    columns, pivots = [j for j, _ in done], [i for _, i in done]
-    result = np.zeros((n, n), bool)
-    result[pivots, :m] = inverse_pattern(reflected(full.T, reflections)[np.ix_(pivots, columns)])
-    result[remaining, m + np.arange(n - m)] = True
-    for _, own in reversed(reflections):
-        result[list(own)] = result[list(own)].any(axis=0)
-    return result[:, m:], result[:, np.argsort(columns)]
+@dataclass(frozen=True, eq=False)
+class NullSpace:
+    """How `coupler.linear` finds the null space of a matrix K with known zeros, m × n: by reflections of Kᵀ.
+
+    Attributes:
+        full: the pattern of K.
+        reflections: see `plan_of_reflections`.
+        columns, pivots: the columns of Kᵀ in the order of elimination, and the pivot row of each.
+        left: the remaining rows, each of which gives a column of N.
+        triangular: the pattern of R, m × m, in the order of elimination.
+        inverse: that of R⁻ᵀ.
+        basis: that of N, n × (n − m).
+    """
+
+    full: np.ndarray
+    reflections: list[Reflection]
+    columns: list[int]
+    pivots: list[int]
+    left: list[int]
+    triangular: np.ndarray
+    inverse: np.ndarray
+    basis: np.ndarray
+
+    @classmethod
+    def of(cls, full: np.ndarray) -> NullSpace:
+        """For the pattern of K."""
+        m, n = full.shape
+        reflections, done, left = plan_of_reflections(full.T)
+        columns, pivots = [j for j, _ in done], [i for _, i in done]
+        triangular = reflected(full.T, reflections)[np.ix_(pivots, columns)]
+        basis = np.zeros((n, n - m), bool)
+        basis[left, np.arange(n - m)] = True
+        for _, own in reversed(reflections):
+            basis[list(own)] = basis[list(own)].any(axis=0)
+        return cls(full, reflections, columns, pivots, left, triangular, inverse_pattern(triangular), basis)
+
+    @property
+    def size(self) -> int:
+        """How many numbers make up K⁺: normals of reflections and their scales, and R⁻ᵀ."""
+        return sum(len(own) + 1 for _, own in self.reflections) + int(self.inverse.sum())

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from coupler.graph import Backend, Builder, View, compile, fields
-from coupler.linear import null_space
-from coupler.zeros import least_fill, null_space_patterns, plan_of_reflections, runs
+from coupler.linear import Reflected, fitted, null_space_by_rows
+from coupler.zeros import NullSpace, least_fill, plan_of_reflections, runs
 
 CHAINS, LINKS, ROWS = 4, 5, 2
 
@@ -28,10 +28,16 @@ def basis_program(full: np.ndarray) -> Any:
     b = Builder("basis")
 
     def kernel(x: View) -> None:
-        x.N, x.P = null_space(np.where(full, x.K, 0.0), full)
+        K = np.where(full, x.K, 0.0)
+        x.N, inverse = null_space_by_rows(K, NullSpace.of(full))
+        x.P = inverse.matrix()
+        by_columns = [Reflected.stored(inverse.numbers, NullSpace.of(full)) @ unit for unit in np.eye(m)]
+        x.alike, x.fitted = np.array(by_columns).T, fitted(2.0 * K + x.other, inverse, np.ones(n))
 
     N, P = b.output("N", n * (n - m)).at([0], (n, n - m)), b.output("P", n * m).at([0], (n, m))
-    b.loop(kernel, x=fields(K=b.input("K", m * n).at([0], (m, n)), N=N, P=P))
+    alike, ends = b.output("alike", n * m).at([0], (n, m)), b.output("fitted", n).at([0], n)
+    K, other = b.input("K", m * n).at([0], (m, n)), b.input("other", m * n).at([0], (m, n))
+    b.loop(kernel, x=fields(K=K, other=other, N=N, P=P, alike=alike, fitted=ends))
     return b.build()
 
 
@@ -44,14 +50,18 @@ def test_bases_of_loops_side_by_side(backend: Backend, still: bool) -> None:
     K = np.where(full, rng.normal(size=full.shape), 0.0)
     if still:
         K[:, LINKS : 2 * LINKS] = 0.0
-    N, P = compile(basis_program(full), backend=backend)(K.ravel())
+    other = 0.1 * rng.normal(size=full.shape)
+    N, P, alike, ends = compile(basis_program(full), backend=backend)(K.ravel(), other.ravel())
     N, P = N.reshape(n, n - m), P.reshape(n, m)
     np.testing.assert_allclose(K @ N, 0.0, atol=1e-13)
     np.testing.assert_allclose(N.T @ N, np.eye(n - m), atol=1e-13)
     np.testing.assert_allclose(P, np.linalg.pinv(K), atol=1e-12)
-    for values, pattern in zip((N, P), null_space_patterns(full), strict=True):
-        assert not values[~pattern].any()
-    assert null_space_patterns(full)[0].mean() < 0.5  # motions of a chain whose ends rest are its own
+    np.testing.assert_allclose(alike.reshape(n, m), P, atol=1e-13)
+    np.testing.assert_allclose((2.0 * K + other) @ ends, 0.0, atol=1e-12)
+    np.testing.assert_allclose(N.T @ ends, N.T @ np.ones(n), atol=1e-12)  # it moves by K⁺ z alone
+    pattern = NullSpace.of(full).basis
+    assert not N[~pattern].any()
+    assert pattern.mean() < 0.5  # motions of a chain whose ends rest are its own
 
 
 def test_elimination_keeps_an_arrow() -> None:

@@ -45,11 +45,16 @@ class ArticulatedBody(Record):
     IA = collected(symmetric(6))
 
 
-class ArticulatedCluster(ClusterRecord):
-    """What a cluster remembers: D⁻¹, and above the ground Y = D⁻¹ Uᵀ X, as in C-ABA."""
+class RespondingCluster(ClusterRecord):
+    """What a cluster above the ground remembers: Y = D⁻¹ Uᵀ X, as in C-ABA."""
+
+    Y = entry(lambda shape: None if shape.on_ground else (shape.freedoms, 6 * len(shape.grounded)))
+
+
+class ArticulatedCluster(RespondingCluster):
+    """The same, and D⁻¹."""
 
     Dinv = entry(lambda shape: symmetric(shape.freedoms))
-    Y = entry(lambda shape: None if shape.on_ground else (shape.freedoms, 6 * len(shape.grounded)))
 
 
 class BodyMemory(ArticulatedBody, PathBody):
@@ -97,17 +102,19 @@ def outward(cluster: Visit[Any, Any]) -> None:
 
 def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
     """Articulated inertias, passed on to the output bodies: the backward pass of C-ABA without forces."""
+    cluster.memory.Dinv = factorised(cluster).inverse()
+
+
+def factorised(
+    cluster: Visit[ArticulatedBody, RespondingCluster], factors: Callable[[Any], Cholesky] = Cholesky
+) -> Cholesky:
+    """The same, with the factors of D left to be stored; another way to factorise it may be given."""
     cluster.report_gap()
     IA = articulated(cluster)
-    D = Cholesky(IA.D)  # eq. 49: U = Iᴬ S, D = Sᵀ U
-    cluster.memory.Dinv = D.inverse()
+    D = factors(IA.D)  # eq. 49: U = Iᴬ S, D = Sᵀ U
     if not cluster.grounded:
         cluster.memory.Y = IA.pass_on_inertia(D)  # eq. 55, 56: Iᵃ = Iᴬ − U D⁻¹ Uᵀ, Iᴬ_λ += Xᵀ Iᵃ X
-
-
-def answer(cluster: Visit[Any, Any], z: Any) -> Any:
-    """D⁻¹ z: how a cluster's joints answer forces z, by what it remembers."""
-    return cluster.memory.Dinv @ z
+    return D
 
 
 def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:

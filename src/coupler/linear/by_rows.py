@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.linear.reflected import Reflected, ReflectionWriter
 from coupler.rows import Rows, pattern
-from coupler.zeros import plan_of_reflections, runs
+from coupler.zeros import NullSpace, plan_of_reflections, runs
 
 __all__ = ["null_space_by_rows", "solve_by_rows"]
 
@@ -28,7 +29,7 @@ def solve_by_rows(A: Array, B: Array) -> Array:
     place = {j: k for k, j in enumerate(columns)}
     full = np.concatenate([pattern(A), pattern(B)], axis=1)[:, [*columns, *range(n, n + c)]]
     rows, width = Rows(), n + c
-    M, writer, reciprocal = rows.take(n * width), _Reflections(rows, width), rows.take(1)
+    M, writer, reciprocal = rows.take(n * width), ReflectionWriter(rows, width), rows.take(1)
     rows.put_matrix(M, np.concatenate([A[:, columns], B], axis=1), width)
     for j, own in reflections:
         k, at = place[j], [M + i * width for i in own]
@@ -52,53 +53,49 @@ def solve_by_rows(A: Array, B: Array) -> Array:
     return np.array(X.tolist())
 
 
-def null_space_by_rows(K: Array, full: np.ndarray) -> tuple[Array, Array]:
-    """N and K⁺ as `coupler.linear.null_space` has them.
+def null_space_by_rows(K: Array, plan: NullSpace) -> tuple[Array, Reflected]:
+    """N as `coupler.linear.null_space` has it, and K⁺ as reflections.
 
-    Reflections of Kᵀ leave R. Then the same ones, the last one first, take R⁻ᵀ to K⁺ and unit vectors to N. These are
-    fewer numbers than all of Q.
+    Reflections of Kᵀ leave R. Then the same ones, the last one first, take unit vectors to N.
 
     Args:
         K: m × n, with m ≤ n.
-        full: where it may be anything but zero.
+        plan: how to find its null space.
     """
     m, n = K.shape
-    reflections, done, left = plan_of_reflections(full.T)
-    columns, pivots = [j for j, _ in done], [i for _, i in done]
-    rows = Rows()
-    R, Z, E, writer = rows.take(n * m), rows.take(m * m), rows.take(n * n), _Reflections(rows, n)
-    rows.put_matrix(R, K.T[:, columns], m)
+    rows, place = Rows(), {j: k for k, j in enumerate(plan.columns)}
+    M, Z, writer = rows.take(n * n), rows.take(m * m), ReflectionWriter(rows, n)  # R and N side by side
+    rows.put_matrix(M, K.T[:, plan.columns], n)
+    for a, i in enumerate(plan.left):
+        rows.put(M + i * n + m + a, 1.0)
     for k in range(m):
         rows.put(Z + k * m + k, 1.0)
-    for a, i in enumerate(left):
-        rows.put(E + i * n + m + a, 1.0)
-    place, made = {j: k for k, j in enumerate(columns)}, list[_Made]()
-    entries = {(i, k): R + i * m + k for i in range(n) for k in range(m)}  # normals stay where they were
-    full = full.T[:, columns]
-    for j, own in reflections:
+    entries = {(i, k): M + i * n + k for i in range(n) for k in range(m)}  # normals stay where they were
+    full, made = plan.full.T[:, plan.columns], list[_Made]()
+    for j, own in plan.reflections:
         k, chosen = place[j], list(own)
         normal = [entries[i, k] for i in own]
         full[chosen] = full[chosen].any(axis=0)
         full[chosen[1:], k] = False
         scale, entries[own[0], k] = writer.begin(normal)
         parts = [(k + 1 + first, size) for first, size in runs(full[own[0], k + 1 :])]
-        writer.reflect([R + i * m for i in own], normal, scale, parts)
+        writer.reflect([M + i * n for i in own], normal, scale, parts)
         made.append((chosen, normal, scale))
-    diagonal = [entries[i, k] for k, i in enumerate(pivots)]
-    inverse = _inverted(rows, Z, [R + i * m for i in pivots], diagonal, full[pivots])
-    reached = np.zeros((n, n), bool)
-    reached[left, m + np.arange(n - m)] = True
-    for k, i in enumerate(pivots):
-        reached[i, :m] = inverse[k]
-        rows.copy(E + i * n, Z + k * m, k + 1)
+    diagonal = [entries[i, k] for k, i in enumerate(plan.pivots)]
+    _invert(rows, Z, [M + i * n for i in plan.pivots], diagonal, plan.triangular)
+    reached = np.zeros((n, n - m), bool)
+    reached[plan.left, np.arange(n - m)] = True
     for own, normal, scale in reversed(made):
         reached[own] = reached[own].any(axis=0)
-        writer.reflect([E + i * n for i in own], normal, scale, runs(reached[own[0]]))
-    result = np.where(reached, rows.run().matrix(E, n, n, n), 0.0)
-    return result[:, m:], result[:, np.argsort(columns)]
+        writer.reflect([M + i * n + m for i in own], normal, scale, runs(reached[own[0]]))
+    memory = rows.run()
+    N = np.where(plan.basis, memory.matrix(M + m, n, n - m, n), 0.0)
+    normals = [[memory.number(x) for x in normal] for _, normal, _ in made]
+    inverse = np.where(plan.inverse, memory.matrix(Z, m, m, m), 0.0)
+    return N, Reflected(plan, normals, [memory.number(scale) for _, _, scale in made], inverse)
 
 
-def _inverted(rows: Rows, Z: int, R: Sequence[int], diagonal: Sequence[int], full: np.ndarray) -> np.ndarray:
+def _invert(rows: Rows, Z: int, R: Sequence[int], diagonal: Sequence[int], full: np.ndarray) -> None:
     """R⁻ᵀ into Z, which is 1 at first: as soon as a row of it is known, all others get their part of it.
 
     Args:
@@ -107,9 +104,6 @@ def _inverted(rows: Rows, Z: int, R: Sequence[int], diagonal: Sequence[int], ful
         R: where rows of R are.
         diagonal: where its diagonal is.
         full: its pattern.
-
-    Returns:
-        The pattern of R⁻ᵀ.
     """
     m, reciprocal = len(R), rows.take(1)
     inverse = np.eye(m, dtype=bool)
@@ -121,32 +115,3 @@ def _inverted(rows: Rows, Z: int, R: Sequence[int], diagonal: Sequence[int], ful
             for k in further:
                 rows.subtract(Z + k * m + first, at + k, Z + i * m + first, width)
         inverse[further] |= inverse[i]
-    return inverse
-
-
-class _Reflections:
-    """Writes reflections down."""
-
-    def __init__(self, rows: Rows, width: int) -> None:
-        self._rows, self._shift, self._square = rows, rows.take(width), rows.take(1)
-
-    def begin(self, entries: Sequence[int]) -> tuple[int, int]:
-        """Makes a normal of entries, in their places; returns those of its scale and of what the first becomes."""
-        rows = self._rows
-        scale, length = rows.take(1), rows.take(1)
-        rows.clear(self._square, 1)
-        for x in entries:
-            rows.add(self._square, x, x, 1)
-        rows.reflect(entries[0], self._square, scale, length)
-        return scale, length
-
-    def reflect(self, at: Sequence[int], normal: Sequence[int], scale: int, parts: Sequence[tuple[int, int]]) -> None:
-        """Reflects rows, in some parts of them."""
-        rows, shift = self._rows, self._shift
-        for first, size in parts:
-            rows.clear(shift + first, size)
-            for x, factor in zip(at, normal, strict=True):
-                rows.add(shift + first, factor, x + first, size)
-            rows.scale(shift + first, scale, shift + first, size)
-            for x, factor in zip(at, normal, strict=True):
-                rows.subtract(x + first, factor, shift + first, size)

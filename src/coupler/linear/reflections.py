@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from coupler.linear.by_rows import null_space_by_rows, solve_by_rows
+from coupler.linear.reflected import Reflected
 from coupler.rows import LONG, has_unknown, is_zero, pattern
-from coupler.zeros import plan_of_reflections
+from coupler.zeros import NullSpace, plan_of_reflections
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -53,7 +54,7 @@ def _solve_by_reflections(A: Array, B: Array) -> Array:
     return np.array(X)
 
 
-def null_space(K: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
+def null_space(K: Array) -> tuple[Array, Array]:
     """An orthonormal basis N of the null space of K, n × (n − m), and K⁺ = Kᵀ (K Kᵀ)⁻¹, n × m.
 
     Householder reflections factor Kᵀ = Q₁ R; the other columns of Q are N, and K⁺ = Q₁ R⁻ᵀ. There are no pivots and
@@ -61,11 +62,11 @@ def null_space(K: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
 
     Args:
         K: m × n, with m ≤ n linearly independent rows.
-        full: the pattern of K. If given, N and K⁺ have zeros exactly where `null_space_patterns` says.
     """
     m, n = K.shape
-    if full is not None or (_are_long_reflections(K.T, np.eye(n)) and has_unknown(K)):
-        return null_space_by_rows(K, pattern(K) if full is None else full)
+    if _are_long_reflections(K.T, np.eye(n)) and has_unknown(K):
+        N, inverse = null_space_by_rows(K, NullSpace.of(pattern(K)))
+        return N, inverse.matrix()
     rows = [list(row) for row in np.concatenate([K.T, np.eye(n)], axis=1)]  # to [R, Qᵀ]
     rows_left, columns_left, done = list(range(n)), list(range(m)), list[tuple[int, int]]()
     while columns_left:
@@ -76,6 +77,13 @@ def null_space(K: Array, full: np.ndarray | None = None) -> tuple[Array, Array]:
         z.append((np.eye(m)[j] - sum((a * x for a, x in known), 0.0)) / rows[i][j])
     Q1 = np.array([rows[i][m:] for _, i in done]).T
     return np.array([rows[i][m:] for i in rows_left]).reshape(n - m, n).T, Q1 @ np.array(z)
+
+
+def fitted(K: Array, inverse: Array | Reflected, w: Array) -> Array:
+    """w + K'⁺ z with K w = 0, given the pseudo-inverse of a K' near to K."""
+    if isinstance(inverse, Reflected):
+        return w - inverse.turned(solve(inverse.seen(K), K @ w))
+    return w - inverse @ solve(K @ inverse, K @ w)
 
 
 def least_squares(A: Array, b: Array, spanning: Sequence[int] | None = None) -> Array:

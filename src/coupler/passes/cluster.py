@@ -17,6 +17,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import jvp
+from coupler.linear import Reflected
 from coupler.model.embedding.solutions import Solution
 from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
@@ -131,7 +132,7 @@ class Visit(Generic[B_co, C_co]):
         if self.tangent:
             if not self.seen_before:
                 return self.loops.null_space[0]
-            return _with_zeros(self._store.N, self.shape.basis_patterns[0]) if self.shape.is_large else self._store.N
+            return _with_zeros(self._store.N, self.shape.null_space.basis) if self.shape.is_large else self._store.N
         return self._of_all_joints(np.eye(self.shape.freedoms), self._dependent_rows)
 
     def _of_all_joints(self, of_independent: Array, of_dependent: Array) -> Array:
@@ -158,14 +159,13 @@ class Visit(Generic[B_co, C_co]):
         return self._of_all_joints(np.zeros(self.shape.freedoms), self._dependent_bias)
 
     @cached_property
-    def K_inverse(self) -> Array:
+    def K_inverse(self) -> Array | Reflected:
         """K⁺ of the loops, in tangent coordinates; its columns span what N does not."""
         if not self.seen_before:
             return self.loops.null_space[1]
         if not self.shape.is_large:
             return self._store.K_inverse
-        full = self.shape.basis_patterns[1]
-        return self._store.K_inverse.T if full.all() else np.where(full, self._store.K_inverse.T, 0.0)
+        return Reflected.stored(self._store.K_inverse, self.shape.null_space)
 
     @cached_property
     def _dependent_bias(self) -> Array:
@@ -197,11 +197,10 @@ class Visit(Generic[B_co, C_co]):
             if not steady and not self.looped:
                 joint.kept = kept
         if self.tangent:
-            # Of a large one, N without zeros, and K⁺ by columns: its products with vectors are then sums of rows that
-            # lie side by side.
-            large = self.shape.is_large
-            self._store.N = self.G[self.shape.basis_patterns[0]] if large else self.G
-            self._store.K_inverse = self.K_inverse.T if large else self.K_inverse
+            inverse = self.K_inverse  # of a large one as reflections, and N without zeros
+            large = isinstance(inverse, Reflected)
+            self._store.N = self.G[self.shape.null_space.basis] if large else self.G
+            self._store.K_inverse = inverse.numbers if large else inverse
         elif not self.shape.linear:
             self._store.GD = self._dependent_rows
 
@@ -254,7 +253,8 @@ class Visit(Generic[B_co, C_co]):
             for value in self.loops.residuals():
                 gap = np.maximum(gap, np.abs(value))
         elif not self.shape.solved:
-            rates = self.K_inverse if self.tangent else self._dependent_rows
+            rates: Any = self.K_inverse if self.tangent else self._dependent_rows
+            rates = rates.inverse if isinstance(rates, Reflected) else rates  # which is as large
             if moving and self.shape.is_large:  # the same number, with fewer products
                 rates = [reduce(np.maximum, np.abs(rates).ravel())]
             steepness = (STEEP * np.array(rates)).ravel() if moving else ()

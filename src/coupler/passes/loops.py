@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.graph import jacobian, second_directional
-from coupler.linear import null_space, product_where, solve
+from coupler.linear import Reflected, null_space, null_space_by_rows, product_where, solve
 from coupler.model.embedding.constraints import Constraint, LinkMotion, LoopConstraint, LoopEquations, carried
 from coupler.model.embedding.solutions import Solution
 from coupler.passes.records import Array
@@ -87,10 +87,10 @@ class Loops:
         return solve(self.K[:, self.cluster.shape.dependent], self.k)
 
     @cached_property
-    def null_space(self) -> tuple[Array, Array]:
+    def null_space(self) -> tuple[Array, Array | Reflected]:
         """An orthonormal basis N of the null space of K, and K⁺; see `coupler.linear.null_space`."""
         shape = self.cluster.shape
-        return null_space(self.K, shape.loop_pattern if shape.is_large else None)
+        return null_space_by_rows(self.K, shape.null_space) if shape.is_large else null_space(self.K)
 
     @cached_property
     def _motions(self) -> Array:

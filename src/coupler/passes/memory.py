@@ -106,7 +106,7 @@ class Memory:
             if self._program.tangent and not shape.solved:
                 layout |= {"N": (joints, freedoms), "K_inverse": (joints, joints - freedoms), "g": joints}
                 if shape.is_large:  # see `Visit.remember_positions`
-                    layout |= {"N": int(shape.basis_patterns[0].sum()), "K_inverse": (joints - freedoms, joints)}
+                    layout |= {"N": int(shape.null_space.basis.sum()), "K_inverse": shape.null_space.size}
             elif not shape.linear:
                 layout |= {"GD": (len(shape.dependent), len(shape.independent)), "gD": len(shape.dependent)}
         return self._builder.records(f"shape{number}", len(clusters), **layout) if layout else None

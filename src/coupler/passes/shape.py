@@ -22,10 +22,11 @@ from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.embedding.solutions import Solution
 from coupler.model.joint import Joint
 from coupler.model.tree import Link
-from coupler.zeros import null_space_patterns
+from coupler.zeros import Factors, NullSpace
 
 _ROUNDING = 1e-14  # relative: how symmetric the inertia of a rotor must be
 _LARGE = 256  # bodies times freedoms, from which on a cluster is large
+_SPARSE = 0.25  # the share of the numbers of a matrix that its factors have at most, where they are kept in its place
 _MAX_SHAPES = 12  # if there would be more, zeros and ones are left to the table
 
 
@@ -105,9 +106,23 @@ class Shape:
         return np.concatenate(rows)
 
     @cached_property
-    def basis_patterns(self) -> tuple[np.ndarray, np.ndarray]:
-        """The same for N and K⁺ of the loops; see `Visit`."""
-        return null_space_patterns(self.loop_pattern)
+    def null_space(self) -> NullSpace:
+        """How N and K⁺ of large loops are found, and where they may differ from zero; see `Visit`."""
+        return NullSpace.of(self.loop_pattern)
+
+    @cached_property
+    def factors(self) -> Factors | None:
+        """Where the factors of D are along the basis N; None if they are not much fewer numbers than those of D⁻¹."""
+        if self.solved or self.couples or not self.is_large:
+            return None
+        starts, count = self.starts, int(self.starts[-1])
+        tree = np.eye(count, dtype=bool)  # of joints, those that move each other's bodies
+        for body, path in enumerate(self.paths):
+            for other in path:
+                tree[starts[other] : starts[other + 1], starts[body] : starts[body + 1]] = True
+        N = self.null_space.basis.astype(int)
+        factors = Factors.of(N.T @ (tree | tree.T) @ N > 0)
+        return factors if factors.size < _SPARSE * self.freedoms**2 else None
 
     @property
     def is_large(self) -> bool:

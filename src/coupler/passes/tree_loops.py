@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from coupler.passes.cluster import Visit
     from coupler.passes.sweep import Sweep
 
+_AT_ONCE = 32  # numbers of R⁻ᵀ of which the largest is found by one turn of a loop
+
 
 class TreeRecord(Record):
     """What loops over its joints have found of a cluster, seen by its output body."""
@@ -154,15 +156,17 @@ class TreeLoops:
         b.loop(_entry_of_H, entry=entry)
 
     def check(self) -> None:
-        """Writes the loop that tells how far loops are from regular, once clusters remember K⁺ of them."""
+        """Writes the loop that tells how far loops are from regular, once clusters remember R⁻ᵀ of them."""
         b, gap = self._sweep.builder, self._sweep.gap
         assert gap is not None
         for k in self.clusters:
-            slot = self._sweep.windows([k]).cluster["K_inverse"]
+            slot, shape = self._sweep.windows([k]).cluster["K_inverse"], self._sweep.shapes[self._sweep.shape_of[k]][0]
             assert isinstance(slot, Slot)
-            rows, size = slot.field.shape
-            row = fields(K_inverse=slot.buffer.at(int(slot.bases[0]) + slot.offset + size * np.arange(rows), size))
-            b.loop(_note_steepness, row=row | fields(gap=gap.at([0] * rows)))
+            count = int(shape.null_space.inverse.sum())  # its first numbers are those of R⁻ᵀ
+            size = min(count, _AT_ONCE)
+            starts = np.minimum(np.arange(0, count, size), count - size)
+            row = fields(inverse=slot.buffer.at(int(slot.bases[0]) + slot.offset + starts, size))
+            b.loop(_note_steepness, row=row | fields(gap=gap.at([0] * len(starts))))
 
     def push(self, acceleration: str) -> None:
         """Writes the passes and loops that find g of loops, h, and forces on output bodies.
@@ -249,7 +253,7 @@ def _gather(body: View, carrier: View, joint: View) -> None:
 
 
 def _note_steepness(row: View) -> None:
-    largest = np.abs(row.K_inverse)
+    largest = np.abs(row.inverse)
     while len(largest) > 1:  # by halves: one after the other, each would wait for the one before
         half = len(largest) // 2
         largest = np.concatenate([np.maximum(largest[:half], largest[half : 2 * half]), largest[2 * half :]])

@@ -131,7 +131,7 @@ def _begin(cluster: Node) -> None:
 def _look(cluster: Node) -> None:
     cluster.remember_positions()
     if not cluster.shape.solved:
-        cluster.memory.shift = -cluster.K_inverse @ cluster.loops.residuals()
+        cluster.memory.shift = -(cluster.K_inverse @ cluster.loops.residuals())
 
 
 def _subtract(cluster: Node, i: int, j: int) -> None:

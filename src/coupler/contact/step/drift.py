@@ -21,7 +21,7 @@ from coupler.contact.step.closing import Closing
 from coupler.contact.step.fitting import Fitting
 from coupler.contact.step.halves import Halves
 from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
-from coupler.linear import solve
+from coupler.linear import fitted
 from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
@@ -239,8 +239,7 @@ def _fit_velocities(cluster: Visit[Any, Any], switched: bool) -> None:
     """w = N y + K⁺ z such that it fits the loops after the step, K' w = 0; v is a part of w."""
     y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
     K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
-    w = cluster.G @ y
-    w = w - cluster.K_inverse @ solve(K @ cluster.K_inverse, K @ w)
+    w = fitted(K, cluster.K_inverse, cluster.G @ y)
     for body, joint in zip(cluster.bodies, joints, strict=True):
         joint.w_next = w[body.entries]
     cluster.memory.v_next = w[cluster.shape.independent]

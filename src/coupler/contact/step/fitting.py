@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.graph import View, fields
-from coupler.linear import solve
+from coupler.linear import fitted
 from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
 
 _ROUNDS = 20
@@ -104,8 +104,7 @@ def _correct(cluster: Visit[Any, Any]) -> None:
 
 
 def _solve(cluster: Visit[Any, Any]) -> None:
-    K, w = cluster.loops.K, cluster.G @ cluster.memory.v_next
-    _tell(cluster, w - cluster.K_inverse @ solve(K @ cluster.K_inverse, K @ w))
+    _tell(cluster, fitted(cluster.loops.K, cluster.K_inverse, cluster.G @ cluster.memory.v_next))
 
 
 def _take(cluster: Visit[Any, Any]) -> None:

@@ -11,15 +11,11 @@ of all forces on the gates, and the joints answer it by D⁻¹ B x.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from coupler.algorithms.articulated import propagated
-from coupler.algorithms.efpa import answer
 from coupler.graph import Slot, symmetric
-from coupler.passes import ClusterRecord, Sweep, Visit, force_on_joints, provided
+from coupler.passes import ClusterRecord, Sweep, Visit, provided
 
 if TYPE_CHECKING:
     from coupler.contact.step.columns import Passage
@@ -76,32 +72,14 @@ class Gates:
         seen = {"gate_answer": self._answer.at(clusters), "gate_mobility": self._mobility.at(clusters)}
         return seen | ({"gate_felt": self._felt.at(clusters)} if clusters[0] in self._felt.starts else {})
 
-    def write(self) -> None:
-        """Writes the pass that finds what forces on gates do."""
+    def weigh(self, function: Callable[[Visit[Any, Any], tuple[int, ...]], None]) -> None:
+        """Runs the pass that finds what forces on gates do.
+
+        Args:
+            function: takes a cluster, and its gates.
+        """
         schedule = self._sweep.schedule()
         for k in self._sweep.clusters():
             if self.of(k):
-                self._sweep.visit(schedule, _weigh_gates, k, self.of(k))
+                self._sweep.visit(schedule, function, k, self.of(k))
         schedule.run()
-
-
-def _weigh_gates(cluster: Visit[Any, Any], gates: Sequence[int]) -> None:
-    memory, bodies, one = cluster.memory, [cluster.bodies[i] for i in gates], np.eye(6)
-    z = [force_on_joints(cluster, {body: one}) for body in bodies]
-    B = np.concatenate(z, axis=1)
-    memory.gate_answer = y = answer(cluster, B)
-    memory.gate_mobility = B.T @ y
-    felt = []
-    for output in cluster.outputs:
-        if not output.grounded:
-            its_own = [{body: one} if body.output is output else {} for body in bodies]
-            pairs = zip(its_own, z, strict=True)
-            felt.append([propagated(cluster, output, memory.Y, forces, own) for forces, own in pairs])
-    if felt:
-        memory.gate_felt = np.block(felt)
-
-
-def at_gates(cluster: Visit[Any, Any], gates: Sequence[int], forces: Mapping[Any, Any]) -> Any:
-    """F: forces on bodies, each as columns, one below the other; zeros for gates without one."""
-    nothing = np.zeros((6, next(iter(forces.values())).shape[1]))
-    return np.concatenate([forces.get(cluster.bodies[i], nothing) for i in gates])

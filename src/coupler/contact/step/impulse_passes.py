@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 
 import numpy as np
 
 from coupler.algorithms.articulated import propagated, response
-from coupler.algorithms.efpa import answer
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.step.columns import Passage
-from coupler.contact.step.gates import at_gates
+from coupler.contact.step.inertia import answer
 from coupler.contact.step.memory import Node
 from coupler.passes import force_on_joints
 
@@ -32,10 +31,28 @@ def climb(cluster: Node, passage: Passage) -> None:
             output.memory.P = felt if begins else output.memory.P + felt
 
 
+def weigh_gates(cluster: Node, gates: Sequence[int]) -> None:
+    """What forces on the gates of a cluster do: D⁻¹ B, Λ = Bᵀ D⁻¹ B, and M; see gates.py."""
+    memory, bodies, one = cluster.memory, [cluster.bodies[i] for i in gates], np.eye(6)
+    z = [force_on_joints(cluster, {body: one}) for body in bodies]
+    B = np.concatenate(z, axis=1)
+    memory.gate_answer = y = answer(cluster, B)
+    memory.gate_mobility = B.T @ y
+    felt = []
+    for output in cluster.outputs:
+        if not output.grounded:
+            its_own = [{body: one} if body.output is output else {} for body in bodies]
+            pairs = zip(its_own, z, strict=True)
+            felt.append([propagated(cluster, output, memory.Y, forces, own) for forces, own in pairs])
+    if felt:
+        memory.gate_felt = np.block(felt)
+
+
 def _climb_through_gates(cluster: Node, passage: Passage) -> None:
     """The same, of a cluster that columns enter at few bodies: z := Λ F, y := F, χᵀ := M F."""
-    memory = cluster.memory
-    F = at_gates(cluster, passage.gates, {cluster.bodies[i]: cluster.bodies[i].memory.P for i in passage.active})
+    memory, active = cluster.memory, {i: cluster.bodies[i].memory.P for i in passage.active}
+    nothing = np.zeros(next(iter(active.values())).shape)
+    F = np.concatenate([active.get(i, nothing) for i in passage.gates])
     memory.z, memory.y = memory.gate_mobility @ F, F
     beyond = [both for both in zip(cluster.outputs, passage.begins, strict=True) if not both[0].grounded]
     for i, (output, begins) in enumerate(beyond):

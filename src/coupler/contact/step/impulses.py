@@ -15,7 +15,7 @@ from coupler.contact.scheme import SCHEMES
 from coupler.contact.sliding import Sliding
 from coupler.contact.step.context import StepContext
 from coupler.contact.step.impact import Impacts
-from coupler.contact.step.impulse_passes import climb
+from coupler.contact.step.impulse_passes import climb, weigh_gates
 from coupler.contact.step.islands import Islands
 from coupler.contact.step.jams import Jams
 from coupler.contact.step.joint_blocks import JointBlocks
@@ -139,7 +139,7 @@ class Impulses:
         """Writes the steps that take waiting blocks into the problem and solve it, overlaps and all, if that can be."""
         context, after = self._context, self._after
         context.builder.list_flags(context.blocks.flags["waiting"])
-        context.columns.gates.write()
+        context.columns.gates.weigh(weigh_gates)
         context.columns.climb(climb, context.blocks.flags["waiting"])
         context.blocks.join()
         if self._rebounds:  # which write b themselves

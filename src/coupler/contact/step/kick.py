@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms import efpa
 from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.scheme import SCHEMES
+from coupler.contact.step.inertia import answer, factorise
 from coupler.contact.step.memory import Node, StageBody, StepBody, StepCluster
 from coupler.graph import Buffer, Vector, View, fields, may_differ
 from coupler.passes import Body, Sweep, TreeRecord, across_joints, add_loads, force_on_joints
@@ -99,7 +99,10 @@ class Kick:
             sweep.trees.check()
             sweep.trees.weigh()
             sweep.trees.push("bias")
-        sweep.inward(self.factorise_and_answer)
+            sweep.inward(factorise)  # in a pass of its own: kernels that are too long compile to slow code
+            sweep.inward(self._answer_first)
+        else:
+            sweep.inward(self.factorise_and_answer)
         sweep.outward(self._accelerate)
         if not self._midpoint:
             return loads
@@ -141,26 +144,31 @@ class Kick:
         return body.number in self.located[id(body.cluster.shape)]
 
     def factorise_and_answer(self, cluster: Node) -> None:
-        """Factors of H: D⁻¹, and Y = D⁻¹ Uᵀ X [001, eq. 49, 55, 56]; and their answer in the first round."""
-        efpa.inward(cluster)
-        self._answer(cluster)
+        """Factors of H, and their answer in the first round."""
+        factorise(cluster)
+        self._answer_first(cluster)
 
-    def _answer(self, cluster: Node) -> None:
+    def _answer_first(self, cluster: Node) -> None:
+        self._answer(cluster, first=True)
+
+    def _answer(self, cluster: Node, first: bool = False) -> None:
         """y0: accelerations of joints by the forces that bodies need, if all carriers stay. [001, eq. 34, 56]"""
         memory, bodies = cluster.memory, cluster.bodies
         passive = cluster.springs
-        if self._midpoint and self._damped:  # dampers feel v, and the rest of v⁺ by armatures: see damping.py
+        if self._midpoint and self._damped and not first:
+            # Dampers feel v, and the rest of v⁺ by armatures (see damping.py). In the first round v̄ is v.
             dampers = np.concatenate([body.model.damping for body in bodies])
             passive = passive + dampers * (cluster.G @ (cluster.v - memory.start))
         f: dict[Any, Any] = {}
         if cluster.looped:
-            z = cluster.G.T @ TreeRecord(memory.view).bias_forces + cluster.armature_bias
+            needed = TreeRecord(memory.view).bias_forces + cluster.armatures * cluster.g
+            u = memory.tau + cluster.G.T @ (passive - needed)
         else:
             f = {body: body.inertia @ (body.memory.bias if body.carries else _bias(body)) + body.p for body in bodies}
             f |= {body: f[body] + body.memory.f for body in cluster.carriers}
             z = force_on_joints(cluster, f, cluster.armature_bias)
-        u = memory.tau + cluster.G.T @ passive - z
-        memory.y0 = efpa.answer(cluster, u)
+            u = memory.tau + cluster.G.T @ passive - z
+        memory.y0 = answer(cluster, u)
         for output in cluster.outputs:
             if not output.grounded:
                 carried = {body: f[body] for body in f if body.output is output}

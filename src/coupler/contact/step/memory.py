@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from coupler.algorithms import efpa
 from coupler.contact.step.columns import ColumnBody, ColumnCluster
-from coupler.passes import Coordinate, Visit, afterwards, collected, entry, provided
+from coupler.passes import Coordinate, Visit, afterwards, collected, entry, provided, symmetric
 
 
 class StepBody(efpa.ArticulatedBody, ColumnBody):
@@ -27,9 +27,11 @@ class StageBody(StepBody):
     ahead = entry(6)  # its velocity after the step without impulses, along the axes that it then has
 
 
-class StepCluster(efpa.ArticulatedCluster, ColumnCluster):
+class StepCluster(efpa.RespondingCluster, ColumnCluster):
     """The memory of a cluster, beside factors of H and its columns; velocities are along its basis."""
 
+    Dinv = entry(lambda shape: None if shape.factors else symmetric(shape.freedoms))
+    factors = entry(lambda shape: shape.factors and shape.factors.size)  # of D, in place of D⁻¹
     y0 = entry(lambda shape: shape.freedoms)  # its acceleration, if all that carries it stays
     tau, start, v, u, v_next = Coordinate(), Coordinate(), Coordinate(), Coordinate(), Coordinate()
     at_rest = Coordinate()  # u°, near contacts; before it is known, the u of the first round

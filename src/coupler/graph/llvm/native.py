@@ -32,6 +32,7 @@ from coupler.graph.window import Buffer
 from coupler.threads import together
 
 _LARGE = 7_500  # lines of a kernel, which would take seconds to compile with all effort: not worth it for one state
+_HUGE = 10_000  # lines of a kernel, which would take seconds even with less effort
 _LONG = 40_000  # lines of a module, which take the better part of a second to compile with all effort
 _CALM = 0.05  # s that a part of a batch may run while Ctrl-C waits
 _FIRST = 16  # pieces in the first part of a batch, before its speed is known
@@ -211,7 +212,8 @@ class Native(Executable):
             with uncollected():
                 renderer = Renderer(self.program, self.dtype, 1, self.target.fused, self.lanes)
                 text = renderer.text + one_state_entry(renderer)
-            effort = Effort.QUICK if renderer.largest > _LARGE else _effort(text)
+            effort = _effort(text) if renderer.largest <= _LARGE else Effort.SPARING
+            effort = effort if renderer.largest <= _HUGE else Effort.QUICK
             code = compile_text(text, "one", self.target, effort, renderer.library)
             shared, bind = fits_on_stack(renderer), partial(builtin, code.address, self.dtype)
             size = 0 if shared else self.program.scratch_size * self.dtype.itemsize

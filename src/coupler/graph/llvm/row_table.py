@@ -8,19 +8,22 @@ by the same operations in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT, RowCode
 
-FIELDS = 8  # of an instruction: which one, t, w, s, f, how many n, and distances d and e from one to the next
+FIELDS = 10  # of an instruction: which one, t, w, s, f, how many n, distances d and e from one to the next, and x, y
 SUMS = {ADD: DOT + 1, SUBTRACT: DOT + 2}  # m[t + c] ±= m[f + i e] m[s + i d + c], for all i < n
 FROM_ZERO = DOT + 3  # m[t + c] = Σ m[f + i e] m[s + i d + c]
 SPREADS = {ADD: DOT + 4, SUBTRACT: DOT + 5}  # m[t + i d + c] ±= m[f + i e] m[s + c], for all i < n
 SCALES = DOT + 6  # m[t + i d + c] = m[f] m[s + i e + c], for all i < n
-MIRROR = DOT + 7  # m[t + i d + c] −= m[f + i e] x[c] for all i < n, with x[c] = m[s] Σ m[f + i e] m[t + i d + c]
-ALL = range(DOT + 8)
+# Of reflections, with a first row at x and others at t + i d for i < n, of which m[y] and m[f + i e] are the normal:
+MIRROR = DOT + 7  # of each row c, m[row + c] −= m[its normal] m[s] Σ m[normal] m[row + c]
+NORMAL = DOT + 8  # of single numbers: REFLECT of the first one, with the sum of their squares; 1 / (l (x₀ + l)) in m[f]
+ALL = range(DOT + 9)
 
 Operation = Sequence[int]  # a row of `RowCode.code`
 
@@ -55,11 +58,11 @@ def instructions(code: RowCode, wanted: Iterable[int]) -> Instructions:
             break
         moved += [(s + c, t + c) for c in range(w)]
         first += 1
-    plain = _grouped(operations[first:])
-    table, passed_by = _mirrored(plain)
+    table, passed_by = _grouped(operations[first:])
     needed = _zeros_read(table, code.size, moved, wanted)
     if any(needed[place] for place in passed_by):
-        table, needed = plain, _zeros_read(plain, code.size, moved, wanted)
+        table, _ = _grouped(operations[first:], reflections=False)
+        needed = _zeros_read(table, code.size, moved, wanted)
     moved += [(place, place) for place in range(code.inputs) if needed[place]]  # given numbers that are read as such
     cleared = [run for run in _runs(needed) if run[0] >= code.inputs]
     return Instructions(cleared, moved, np.array(table, np.int64).reshape(-1, FIELDS))
@@ -102,12 +105,16 @@ def _runs(flags: bytearray) -> list[tuple[int, int]]:
 
 def _read(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Runs of the memory that an instruction reads: where they start, and how long they are."""
-    kind, t, w, s, f, n, d, e = instruction
+    kind, t, w, s, f, n, d, e, x, y = instruction
     if kind == MIRROR:
-        yield s, 1
+        yield from ((s, 1), (y, 1), (x, w))
         for i in range(n):
             yield f + i * e, 1
             yield t + i * d, w
+    elif kind == NORMAL:
+        yield x, 1
+        for i in range(n):
+            yield t + i * d, 1
     elif kind in SUMS.values() or kind == FROM_ZERO:
         if kind != FROM_ZERO:
             yield t, w
@@ -133,63 +140,91 @@ def _read(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 def _written(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Runs of the memory that an instruction writes."""
-    kind, t, w, _, f, n, d, _ = instruction
+    kind, t, w, _, f, n, d, _, x, _ = instruction
     if kind in SPREADS.values() or kind in (SCALES, MIRROR):
+        if kind == MIRROR:
+            yield x, w
         for i in range(n):
             yield t + i * d, w
-    elif kind == REFLECT:
-        yield from ((t, 1), (f, 1), (w, 1))
+    elif kind in (REFLECT, NORMAL):
+        yield from ((t if kind == REFLECT else x, 1), (f, 1), (w, 1))
     else:
         yield t, 1 if kind in (DOT, INVERT) else w
 
 
-def _grouped(operations: Sequence[Operation]) -> list[list[int]]:
-    """Instructions, of which each is as many operations as can be put together."""
-    result, i = list[list[int]](), 0
+def _grouped(operations: Sequence[Operation], reflections: bool = True) -> tuple[list[list[int]], set[int]]:
+    """Instructions, of which each is as many operations as can be put together.
+
+    Args:
+        operations: the operations.
+        reflections: whether those of a reflection become one instruction or two.
+
+    Returns:
+        The instructions, and the places that they no longer write: sums that only reflections need.
+    """
+    result, passed_by, i = list[list[int]](), set[int](), 0
     while i < len(operations):
         kind, t, s, f, w = operations[i]
+        if kind == CLEAR and reflections:
+            reflection = _reflection(operations, i)
+            if reflection is not None:
+                instruction, count = reflection
+                result.append(instruction)
+                passed_by |= {*range(t, t + w)}
+                i += count
+                continue
         if kind == SCALE:
             count, distances = _evenly_scaled(operations, i)
-            result.append([SCALES, t, w, s, f, count, *distances])
+            result.append([SCALES, t, w, s, f, count, *distances, 0, 0])
             i += count
             continue
         if kind not in SUMS:
-            result.append([kind, t, w, s, f, 1, 0, 0])
+            result.append([kind, t, w, s, f, 1, 0, 0, 0, 0])
             i += 1
             continue
         summed = _evenly_spaced(operations, i, 2, _may_be_summed)
         spread = _evenly_spaced(operations, i, 1, lambda first, other: True)
         count = max(summed[0], spread[0])
         if spread[0] > summed[0] or not _may_be_summed(operations[i], operations[i]):
-            result.append([SPREADS[kind], t, w, s, f, *spread])
+            result.append([SPREADS[kind], t, w, s, f, *spread, 0, 0])
         else:
-            result.append([SUMS[kind], t, w, s, f, *summed])
+            result.append([SUMS[kind], t, w, s, f, *summed, 0, 0])
             if kind == ADD and len(result) > 1 and result[-2][:3] == [CLEAR, t, w]:
                 result[-2:] = [[FROM_ZERO, *result[-1][1:]]]
         i += count
-    return result
-
-
-def _mirrored(table: Sequence[list[int]]) -> tuple[list[list[int]], set[int]]:
-    """The same, where the three instructions of a reflection are one.
-
-    Returns:
-        The instructions, and the places that they no longer write: what rows were shifted by, which nothing else reads.
-    """
-    result, passed_by = list[list[int]](), set[int]()
-    for instruction in table:
-        result.append(instruction)
-        if len(result) < 3:
-            continue
-        (summed, x, w, t, f, n, d, e), scaled, spread = result[-3:]
-        alike = spread == [SPREADS[SUBTRACT], t, w, x, f, n, d, e] and scaled[:4] == [SCALES, x, w, x]
-        if summed != FROM_ZERO or not alike or scaled[5] > 1 or abs(d) < w:
-            continue
-        read = {scaled[4], *(f + i * e for i in range(n))}
-        if not any(t + i * d <= place < t + i * d + w for place in read for i in range(n)):
-            result[-3:] = [[MIRROR, t, w, scaled[4], f, n, d, e]]
-            passed_by |= {*range(x, x + w)}
     return result, passed_by
+
+
+def _reflection(operations: Sequence[Operation], first: int) -> tuple[list[int], int] | None:
+    """The instruction for a reflection, or for its normal, that operations from one on are; and how many they are."""
+    _, sum_at, _, _, w = operations[first]
+    last = first + 1
+    while last < len(operations) and tuple(operations[last][k] for k in (0, 1, 4)) == (ADD, sum_at, w):
+        last += 1
+    rows = [(s, f) for _, _, s, f, _ in operations[first + 1 : last]]  # each with its part of the normal
+    if not rows or last == len(operations):
+        return None
+    (x, y), others = rows[0], rows[1:]
+    (t, f), (d, e) = (others or rows)[0], (0, 0)
+    if len(others) > 1:
+        d, e = others[1][0] - t, others[1][1] - f
+    if others != [(t + i * d, f + i * e) for i in range(len(others))]:
+        return None
+    kind, *places, factor, width = operations[last]
+    if kind == REFLECT and places == [x, sum_at] and w == 1 and all(s == f for s, f in rows):
+        return [NORMAL, t, width, 0, factor, len(others), d, 0, x, 0], last + 1 - first
+    spread = [[SUBTRACT, s, sum_at, f, w] for s, f in rows]
+    if [kind, *places, width] != [SCALE, sum_at, sum_at, w] or not _are(operations, last + 1, spread):
+        return None
+    written = sorted([sum_at, *(s for s, _ in rows)])
+    apart = all(b - a >= w for a, b in pairwise(written))
+    if not apart or any(a <= place < a + w for place in (factor, *(f for _, f in rows)) for a in written):
+        return None
+    return [MIRROR, t, w, factor, f, len(others), d, e, x, y], last + 1 + len(rows) - first
+
+
+def _are(operations: Sequence[Operation], first: int, wanted: Sequence[Operation]) -> bool:
+    return [[*operation] for operation in operations[first : first + len(wanted)]] == wanted
 
 
 def _evenly_spaced(

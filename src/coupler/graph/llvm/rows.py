@@ -13,7 +13,7 @@ import numpy as np
 
 from coupler.graph.llvm.blocks import Blocks, function
 from coupler.graph.llvm.row_access import RowAccess
-from coupler.graph.llvm.row_table import ALL, FIELDS, FROM_ZERO, MIRROR, SCALES, SPREADS, SUMS
+from coupler.graph.llvm.row_table import ALL, FIELDS, FROM_ZERO, MIRROR, NORMAL, SCALES, SPREADS, SUMS
 from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class RowFunctions(RowAccess):
             self._defined.add(name)
             code = Blocks()
             with code.count("0", "%n") as i:
-                kind, t, w, s, f, n, d, e = _numbers(code, "%code", i, FIELDS)
+                kind, t, w, s, f, n, d, e, x, y = _numbers(code, "%code", i, FIELDS)
                 after = code.new_label("after")
                 labels = {operation: code.new_label("case") for operation in ALL}
                 targets = " ".join(f"i64 {operation}, label %{label}" for operation, label in labels.items())
@@ -103,7 +103,9 @@ class RowFunctions(RowAccess):
                     if operation in (*SUMS.values(), FROM_ZERO):
                         self._sum(code, operation, t, w, (s, d), (f, e), n)
                     elif operation == MIRROR:
-                        self._mirror(code, (t, d), w, s, (f, e), n)
+                        self._mirror(code, (x, y), (t, d), w, s, (f, e), n)
+                    elif operation == NORMAL:
+                        self._normal(code, x, (t, d), n, f, w)
                     elif operation == SCALES:
                         self._each(code, SCALE, (t, d), w, (s, e), (f, "0"), n)
                     elif operation in SPREADS.values():
@@ -123,7 +125,7 @@ class RowFunctions(RowAccess):
             emit(f"{x}.i = fdiv {v} {self.r.literal(1.0)}, {x}")
             self._store(emit, v, "%m", t, "0", f"{x}.i", f"{x}.s")
         elif operation == REFLECT:
-            self._reflect(code, t, s, f, w)
+            self._reflect(code, t, self._load(emit, v, "%m", s, "0", code.name("q")), f, w)
         elif operation == DOT:
             self._dot(code, t, s, f, w)
         else:
@@ -189,13 +191,19 @@ class RowFunctions(RowAccess):
         factor = self._load(code.emit, self.r.vector, "%m", at, "0", code.name("f"))
         return factor if kind == self.r.vector else self._spread(code, factor)
 
-    def _mirror(self, code: Blocks, targets: _Places, w: str, scale: str, normal: _Places, n: str) -> None:
-        """A reflection of rows."""
+    def _mirror(
+        self, code: Blocks, first: _Places, targets: _Places, w: str, scale: str, normal: _Places, n: str
+    ) -> None:
+        """A reflection of rows: of a first one, given with its part of the normal, and others."""
 
         def body(emit: Callable[[str], None], kind: str, c: str) -> None:
             zero, x = "zeroinitializer" if "<" in kind else "0.0", code.name("x")
-            total = self._total(code, kind, ADD, zero, targets, normal, n, c)
+            own = self._load(emit, kind, "%m", first[0], c, f"{x}.v")
+            factor = self._factor(code, kind, first[1])
+            start = self._fused(emit, kind, ADD, factor, own, zero, f"{x}.b")
+            total = self._total(code, kind, ADD, start, targets, normal, n, c)
             emit(f"{x} = fmul {kind} {self._factor(code, kind, scale)}, {total}")
+            self._store(emit, kind, "%m", first[0], c, self._fused(emit, kind, SUBTRACT, factor, x, own, x), f"{x}.s")
             with code.count("0", n) as i:
                 t, f = self._at(code, targets, i), self._at(code, normal, i)
                 old, y = self._load(emit, kind, "%m", t, c, code.name("o")), code.name("y")
@@ -203,6 +211,13 @@ class RowFunctions(RowAccess):
                 self._store(emit, kind, "%m", t, c, value, code.name("s"))
 
         self._columns(code, w, body)
+
+    def _normal(self, code: Blocks, first: str, others: _Places, n: str, scale: str, length: str) -> None:
+        """The normal of a reflection, from numbers that it takes onto the first of them."""
+        v, emit, x = self.r.vector, code.emit, code.name("x")
+        own = self._load(emit, v, "%m", first, "0", f"{x}.v")
+        start = self._fused(emit, v, ADD, own, own, self.r.literal(0.0), f"{x}.b")
+        self._reflect(code, first, self._total(code, v, ADD, start, others, others, n, "0"), scale, length)
 
     def _at(self, code: Blocks, places: _Places, i: str) -> str:
         """One of several places that are evenly spaced."""
@@ -217,9 +232,9 @@ class RowFunctions(RowAccess):
             target, source, factor = (self._at(code, places, i) for places in (t, s, f))
             self._operation(code, operation, target, source, factor, w)
 
-    def _reflect(self, code: Blocks, t: str, s: str, f: str, w: str) -> None:
+    def _reflect(self, code: Blocks, t: str, square: str, f: str, w: str) -> None:
         r, v, emit, x = self.r, self.r.vector, code.emit, code.name("x")
-        first, square = self._load(emit, v, "%m", t, "0", f"{x}.f"), self._load(emit, v, "%m", s, "0", f"{x}.q")
+        first = self._load(emit, v, "%m", t, "0", f"{x}.f")
         self._intrinsics.emit("sqrt", f"{x}.l", [square], code._lines, set())
         emit(f"{x}.n = fneg {v} {x}.l")
         emit(f"{x}.c = fcmp olt {v} {first}, {r.literal(0.0)}")
