@@ -6,8 +6,9 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from coupler.cli.loading import load_robot
-from coupler.cli.parser import Verb, add_file
+from coupler.cli.parser import Verb, add_file, add_force, check_out
 from coupler.model import ModelError
+from coupler.model.wording import plain_name
 
 
 def _add(parser: ArgumentParser) -> None:
@@ -15,6 +16,7 @@ def _add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="PICTURE.svg", type=Path, help="the file to write (default: the robot's name, in this folder)"
     )
+    add_force(parser)
 
 
 def _run(given: Namespace) -> int:
@@ -24,7 +26,10 @@ def _run(given: Namespace) -> int:
         raise ModelError(f"--out {given.out}: pictures are SVG files; call it {given.out.with_suffix('.svg').name}")
     if given.out is not None:
         check_target(given.out)
-    print(f"saved {load_robot(given).draw(given.out)}")
+    robot = load_robot(given)
+    out = given.out or Path(f"{plain_name(robot.name)}.svg")
+    check_out(out, given)
+    print(f"saved {robot.draw(out)}")
     return 0
 
 

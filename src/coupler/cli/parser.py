@@ -90,7 +90,7 @@ def add_robot_of_log(parser: ArgumentParser) -> None:
 
 
 def add_force(parser: ArgumentParser) -> None:
-    parser.add_argument("--force", action="store_true", help="overwrite OUT")
+    parser.add_argument("--force", action="store_true", help="overwrite the file if it is there")
 
 
 def check_out(out: Path, given: Namespace) -> None:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from coupler.cli.loading import is_log, load_robot, load_with_log
-from coupler.cli.parser import Verb, add_file, add_robot_of_log
+from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out
 from coupler.model import ModelError, Plane, Robot
 
 
@@ -18,6 +18,7 @@ def _add(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--trace", metavar="FRAME", action="append", default=[], help="draw its way in the page; may be repeated"
     )
+    add_force(parser)
     parser.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: this machine alone)")
     parser.add_argument("--port", type=int, default=8080, help="the first port to try (default: 8080)")
 
@@ -30,6 +31,8 @@ def _run(given: Namespace) -> int:
     if is_log(given.file):
         if given.simulate:
             raise ModelError(f"{given.file} is a log: --simulate is for robots")
+        if given.save is not None:
+            check_out(given.save, given)
         robot, log = load_with_log(given)
         if given.save is not None:
             print(f"saved {save_page(robot, log, given.save, trace=given.trace)}")

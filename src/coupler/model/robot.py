@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from coupler.model.errors import ModelError
 from coupler.model.pickling import packed, unpacked
 from coupler.model.robot_changes import RobotChanges
 from coupler.model.text import robot_text
-from coupler.model.wording import clipped, counted
+from coupler.model.wording import clipped, counted, plain_name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,8 +85,7 @@ class Robot(RobotChanges):
 
     def draw(self, path: str | Path | None = None) -> Path:
         """Draws its connectivity graph and cluster tree as an SVG file, by default NAME.svg, and returns the path."""
-        plain = re.sub(r"[^\w.-]+", "_", self.name)
-        path = Path(f"{plain}.svg" if path is None else path)
+        path = Path(f"{plain_name(self.name)}.svg" if path is None else path)
         path.write_text(self._repr_svg_(), encoding="utf-8")
         return path
 

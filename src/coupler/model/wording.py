@@ -1,7 +1,8 @@
-"""Phrases for messages: lists of names, counts of things, states of a batch."""
+"""Phrases for messages: lists of names, counts of things, states of a batch; and names of files."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
@@ -42,3 +43,8 @@ def counted(count: int, one: str, many: str = "") -> str:
 def in_state(state: Sequence[int]) -> str:
     """Names a state of a batch by its index; empty if there is no batch."""
     return f" in state {tuple(state) if len(state) > 1 else state[0]}" if state else ""
+
+
+def plain_name(name: str) -> str:
+    """A name for a file, from one with characters that files should not have."""
+    return re.sub(r"[^\w.-]+", "_", name)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coupler.model import ModelError, Robot
+from coupler.model.wording import plain_name
 from coupler.simulate import Log
 from coupler.simulate.archive import check_target
 from coupler.view.plotting import SMALLEST, new_figure, plot_style, save_figure, thinned
@@ -20,7 +20,7 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#
 
 def plot_log(log: Log, path: str | Path | None = None, robot: Robot | None = None) -> Path:
     """Draws a log; see `Log.plot`."""
-    path = Path(re.sub(r"[^\w.-]+", "_", log.robot) + ".png" if path is None else path)
+    path = Path(f"{plain_name(log.robot)}.png" if path is None else path)
     check_target(path)
     panels = _panels(log, robot)
     if not len(log) or not panels:

@@ -19,6 +19,11 @@ def test_a_drawing_is_named_after_its_robot(
     assert main(["draw", "four_bar"]) == 0
     assert capsys.readouterr().out == "saved four_bar.svg\n"
     assert Path("four_bar.svg").read_text(encoding="utf-8").startswith("<svg")
+    Path("four_bar.svg").write_text("precious")
+    assert main(["draw", "four_bar"]) == 1
+    assert capsys.readouterr().err == "coupler: four_bar.svg exists already; --force overwrites it\n"
+    assert Path("four_bar.svg").read_text() == "precious"
+    assert main(["draw", "four_bar", "--force"]) == 0
 
 
 def test_a_drawing_goes_where_it_is_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

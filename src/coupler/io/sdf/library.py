@@ -12,6 +12,7 @@ from pathlib import Path
 
 from coupler.io.limits import ELEMENTS, INCLUDED
 from coupler.io.packages import Packages, real_path
+from coupler.io.sdf.elements import NAMESPACE
 from coupler.io.urdf.meshes import Resolver
 from coupler.io.xml import Element, parse_file
 from coupler.model import ModelError
@@ -56,7 +57,7 @@ class Library:
     def __init__(self, root: Element, packages: Mapping[str, Path]) -> None:
         self._folder, self._named = real_path(root.file).parent, packages
         self._packages = Packages(root.file, packages)
-        self.roots = [root]
+        self.roots = [_with_names(root)]
         self._parsed = {real_path(root.file): root}
         self._elements = 0
         self._resolvers: dict[Path, Resolver] = {}
@@ -97,7 +98,7 @@ class Library:
         if path not in self._parsed:
             if len(self._parsed) > INCLUDED:
                 raise ModelError(f"it includes more than {INCLUDED} files, the most that are read")
-            self._parsed[path] = parse_file(path)
+            self._parsed[path] = _with_names(parse_file(path))
         return self._parsed[path]
 
     def resolver(self, file: Path) -> Resolver:
@@ -147,6 +148,15 @@ class Library:
         versions = [(_version(file.get("version")), file.word()) for file in self._parse(config).all("sdf")]
         fitting = [entry for entry in versions if entry[0] <= NEWEST] or versions
         return max(fitting, default=((0, 0), "model.sdf"))[1] or "model.sdf"
+
+
+def _with_names(root: Element) -> Element:
+    """Gives elements of our own, whose names stand where no other reader looks, the attribute `name`."""
+    ours = f"{NAMESPACE}:name"
+    for element in root.walk():
+        if element.tag.startswith(f"{NAMESPACE}:") and element.has(ours) and not element.has("name"):
+            element.attributes["name"] = element.attributes.pop(ours)
+    return root
 
 
 def _absent(element: Element, message: str) -> Absent:

@@ -130,6 +130,9 @@ class _Writer:
         put_contact_pairs(model, extension("contact_pair"), robot)
         for name, (q, v) in robot.keyframes.items():
             add_keyframe(model, robot, name, q, v, extension("keyframe"))
+        for element in model.iter():  # other readers want names to be different from those of links and joints
+            if element.tag.startswith(extension("")) and "name" in element.attrib:
+                element.attrib = {extension("name"): element.attrib.pop("name"), **element.attrib}
         return root
 
     # Links

@@ -10,6 +10,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -90,9 +91,9 @@ def _rows(file: Path, table: str, rows: Any) -> Iterator[tuple[str, dict[str, An
             if len(set(map(str, head))) < len(head):
                 raise ModelError(f"{where}: a heading appears twice in {clipped(head)}")
         elif isinstance(row, list) and head is not None:
-            if len(row) > len(head):
-                raise ModelError(f"{where}: it has {len(row)} cells below {len(head)} headings")
-            yield f"{where}{_label(row)}", dict(zip(map(str, head), row, strict=False))
+            if len(row) != len(head):  # a cell that is forgotten would shift all that follow it
+                raise ModelError(f"{where}{_label(row)}: it has {len(row)} cells below {len(head)} headings")
+            yield f"{where}{_label(row)}", dict(zip(map(str, head), row, strict=True))
         else:
             raise ModelError(f"{where}: it must be a list of cells, or a mapping from columns, got {clipped(row)}")
 
@@ -154,6 +155,7 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         head = [name.strip() for name in next(reader, [])]
         if len(set(head)) < len(head):
             raise ModelError(f"{path}: a heading appears twice in {clipped(head)}")
+        styles = dict[str, str]()  # a number with a decimal point, and one with a decimal comma
         for row in reader:
             where = f"{path}, line {reader.line_num}"
             if not any(cell.strip() for cell in row):
@@ -161,6 +163,13 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
             if len(row) > len(head):
                 raise ModelError(f"{where}: it has {len(row)} cells below {len(head)} headings")
             cells = [_decimal(cell) if separator == ";" else cell for cell in row]
+            for cell in row if separator == ";" else ():
+                styles |= {mark: cell for mark in ",." if re.fullmatch(rf"\s*[-+]?\d+\{mark}\d+\s*", cell)}
+            if len(styles) > 1:
+                raise ModelError(
+                    f"{where}: {styles['.'].strip()} has a decimal point, and {styles[','].strip()} a decimal comma: "
+                    "write all numbers in the same way, and no marks between thousands"
+                )
             yield f"{where}{_label(cells)}", dict(zip(head, cells, strict=False))
     except UnicodeDecodeError as error:
         raise ModelError(f"{path}: it is not UTF-8 ({error.reason} at {error.start}): save it as CSV UTF-8") from None

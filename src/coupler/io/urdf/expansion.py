@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 from xml.parsers import expat
@@ -22,22 +23,28 @@ def run(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
     Args:
         request: the `file`, the folders of `packages` by name, and `arguments` by name.
+
+    Returns:
+        The text, and the names of the arguments that the file and those that it includes have.
     """
     import xacro
     from xacrodoc import XacroDoc, packages
 
-    original = xacro.parse
+    original, known = xacro.parse, set[str]()
 
     def parse(text: Any, filename: Any = None) -> Any:
         if filename:
             _refuse_entities(Path(filename).read_bytes(), str(filename))
-        return original(text, filename)
+        document: Any = original(text, filename)
+        known.update(element.getAttribute("name") for element in document.getElementsByTagName("xacro:arg"))
+        known.update(re.findall(r"\$\(arg\s+([^)\s]+)\s*\)", document.toxml()))
+        return document
 
     xacro.parse = parse
     xacro.init_stacks(request["file"])  # included files are relative to it
     packages.update_package_cache(request["packages"])
     document = XacroDoc.from_file(request["file"], subargs=request["arguments"], resolve_packages=False)
-    return {"urdf": document.to_urdf_string()}, {}
+    return {"urdf": document.to_urdf_string(), "arguments": sorted(known)}, {}
 
 
 def _refuse_entities(data: bytes, name: str) -> None:

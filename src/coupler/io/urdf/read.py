@@ -79,6 +79,8 @@ def read_urdf(root: Element, options: Options) -> Description:
     if len(keyframes) > KEYFRAMES:
         raise keyframes[KEYFRAMES].error(f"there are {len(keyframes)} keyframes; a file may have {KEYFRAMES}")
     d.keyframes += [(element, *read_keyframe(element)) for element in keyframes]
+    if any(element.tag.startswith("xacro:") for element in root.children):
+        d.warnings.append("macros of xacro are not expanded: if you trust the file's author, load it with xacro=True")
     d.left_out += root.unread()
     d.warnings += resolve.warnings()
     if resolve.above is not None:

@@ -15,7 +15,7 @@ from coupler.io.packages import Packages, real_path
 from coupler.io.reading import Options
 from coupler.io.xml import Element, parse, parse_file
 from coupler.model import ModelError
-from coupler.model.wording import clipped
+from coupler.model.wording import clipped, listed
 
 _child = Child(Path(__file__).with_name("expansion.py"), SECONDS, MEMORY)
 
@@ -41,9 +41,12 @@ def expand(path: Path, options: Options) -> Element:
     request = {"file": str(file), "packages": named, "arguments": dict(options.arguments)}
     try:
         answer, _ = _child.ask(request, packages.allowed)
-        text = str(answer["urdf"])
+        text, known = str(answer["urdf"]), answer["arguments"]
     except ChildError as error:
         raise _refused(path, error) from None
+    unknown = [name for name in options.arguments if name not in known]
+    if unknown:
+        raise ModelError(f"{path}: it has no argument {clipped(unknown[0])}; it has {listed(known) or 'none'}")
     return parse(text.encode(), path, " of what it expands to")
 
 

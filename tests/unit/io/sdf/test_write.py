@@ -282,6 +282,23 @@ def test_names_that_sdformat_has_no_room_for(tmp_path: Path) -> None:
 # Everything else
 
 
+def test_elements_of_our_own_take_no_names_from_links_and_joints(tmp_path: Path) -> None:
+    """Readers by the format's reference library want the attribute `name` to be unique in a model, whatever has it."""
+    b = crank()
+    b.body("arm", 1.0, (0, 0, 0.1), (0.02, 0.03, 0.01))
+    b.joint("arm_joint", Revolute(axis=(0, 1, 0)), "ground", "arm", (1, 0, 0))
+    b.actuator("arm", {"arm_joint": 2.0})
+    b.keyframe("arm_joint", {"arm_joint": 0.3})
+    robot = b.build()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        (model,) = ET.fromstring(sdf_text(robot, tmp_path)).iter("model")
+    names = [part.get("name") for part in model if part.get("name")]
+    assert len(set(names)) == len(names)
+    found = again(robot, tmp_path)
+    assert found.actuator_names == ["arm"] and list(found.keyframes) == ["arm_joint"]
+
+
 def test_everything_of_a_robot_comes_back(tmp_path: Path) -> None:
     mesh = tmp_path / "crank.stl"
     mesh.write_bytes(b"")

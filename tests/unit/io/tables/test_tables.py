@@ -188,6 +188,20 @@ def test_struts_in_space_and_springs(tmp_path: Path) -> None:
     assert {spring.name for spring in robot.elements} == {"lift", "pull"}
 
 
+def test_numbers_with_points_among_numbers_with_commas_are_refused(tmp_path: Path) -> None:
+    """1.500 may be one and a half, or a thousand and a half."""
+    (tmp_path / "bodies.csv").write_text("body;mass;x\nlid;1.500;0,3\n", "utf-8")
+    with pytest.raises(ModelError, match=r"line 2: 1\.500 has a decimal point, and 0,3 a decimal comma"):
+        coupler.load(tmp_path / "bodies.csv")
+
+
+def test_a_row_that_lacks_a_cell_is_refused(tmp_path: Path) -> None:
+    """Without x, the first moment of inertia would be it."""
+    (tmp_path / "lid.yaml").write_text("bodies:\n- [body, mass, x, Ixx, Iyy, Izz]\n- [lid, 4, 0.02, 0.12, 0.14]\n")
+    with pytest.raises(ModelError, match=r"bodies, row 2 \(lid\): it has 5 cells below 6 headings"):
+        coupler.load(tmp_path / "lid.yaml")
+
+
 def test_spreadsheets_with_semicolons_and_decimal_commas(tmp_path: Path) -> None:
     (tmp_path / "bodies.csv").write_text("\ufeffbody;mass;x;Ixx;Iyy;Izz\nlid;4,5;0,3;0,02;0,12;0,14\n\n", "utf-8")
     (tmp_path / "joints.csv").write_text("body;type;axis;parent\nlid;R;y;ground\n", "utf-8")

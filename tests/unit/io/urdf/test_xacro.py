@@ -26,8 +26,8 @@ def robot(tmp_path: Path) -> Load:
     folder = tmp_path / "legs" / "urdf"
     folder.mkdir(parents=True)
 
-    def robot(text: str, before: str = "", **options: Any) -> Robot:
-        path = folder / "leg.urdf.xacro"
+    def robot(text: str, before: str = "", name: str = "leg.urdf.xacro", **options: Any) -> Robot:
+        path = folder / name
         path.write_text(f'{before}<robot name="leg" xmlns:xacro="http://www.ros.org/wiki/xacro">\n{text}</robot>')
         return load(path, xacro=options.pop("xacro", True), **options)
 
@@ -49,6 +49,10 @@ def test_arguments_are_given_or_have_defaults(robot: Load) -> None:
     text = '<xacro:arg name="mass" default="0.3"/>' + body("$(arg mass)")
     assert robot(text).bodies["a"].mass == 0.3
     assert robot(text, arguments={"mass": "0.7"}).bodies["a"].mass == 0.7
+    with pytest.raises(ModelError, match="it has no argument 'mas'; it has 'mass'"):
+        robot(text, arguments={"mas": "0.7"})
+    with pytest.warns(ModelWarning, match="macros of xacro are not expanded: .* load it with xacro=True"):
+        robot('<xacro:property name="m" value="1"/>' + body("2"), xacro=False, name="leg.urdf")
 
 
 def test_packages_are_named(robot: Load, tmp_path: Path) -> None:
