@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from coupler.contact.kernels import copy
 from coupler.contact.scene import travelling
 from coupler.contact.scheme import SCHEMES
@@ -33,7 +35,7 @@ from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Vector, View, constants, fields, may_differ
 
 _MANY_TREES = 8  # of bodies, of which some hardly ever touch the others: islands are solved apart, and share no load
-_LAST_SWEEPS = 2000  # where the refinement has not solved a problem of many bodies; they take islands that are small
+_LAST_SWEEPS = 2000  # where the refinement has not solved a problem
 _ROUNDS = 30  # how often candidates can join; each time those do that the others' impulses have moved into contact
 
 
@@ -159,13 +161,13 @@ class Impulses:
             self._sharing.look(self._relaxation.largest_change)
             wanted = self._sharing.wanted
         self._refinement.solve(scene.tolerance, after["residual"], after["iterations"], wanted)
-        if self._relaxation.islands:
-            self._sweep_on()
+        self._sweep_on()
 
     def _sweep_on(self) -> None:
         """Writes more sweeps for states that the refinement has not solved, from the best impulses that it found."""
         after, tolerance = self._after, self._context.scene.tolerance
         problem = fields(residual=after["residual"].at(0), tolerance=constants([10.0 * tolerance]))
+        problem |= fields(limit=self._refinement.limit.at(0))
         with self._context.builder.repeat(until=_is_solved, at_most=1, rare=True, problem=problem):
             self._relaxation.solve(tolerance, _LAST_SWEEPS, after["residual"], after["sweeps"], patient=True)
 
@@ -193,4 +195,4 @@ def _none_joins(blocks: View) -> Any:
 
 
 def _is_solved(problem: View) -> Any:
-    return problem.residual <= problem.tolerance
+    return problem.residual <= np.maximum(problem.tolerance, problem.limit)
