@@ -32,7 +32,9 @@ class Tree:
 
     def __init__(self, mujoco: Any) -> None:
         self.mujoco, self.robot = mujoco, charmie(springs=dict.fromkeys(SPRINGS)).with_closure("numerical")
-        with pytest.warns(ModelWarning, match="not in MJCF: 9 start positions of joints"):
+        with pytest.warns(
+            ModelWarning, match="not in MJCF: 7 bodies without mass between joints, 9 start positions of joints"
+        ):
             text = mjcf_text(self.robot.spanning_tree(), Path())
         self.model = mujoco.MjModel.from_xml_string(text)
         self.data = mujoco.MjData(self.model)

@@ -14,7 +14,7 @@ of a mobility. The projections, residuals and projected steps below are exactly 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
 from math import inf
 from operator import add
@@ -98,7 +98,7 @@ def limit_velocities(
     step: Any,
     w: Any = 0.0,
     recovery: Any = None,
-    penetration: str | float = "position",
+    seen: Callable[[Any], Any] = lambda gap: gap,
 ) -> tuple[Any, Any]:
     """The velocities that take a joint from q to its lower and upper limit within a step, rad/s or m/s.
 
@@ -107,9 +107,9 @@ def limit_velocities(
         q, step: the joint's position, rad or m, and the length of the step, h, s.
         w: its velocity after the step without impulses, rad/s or m/s.
         recovery: the speed at which a joint returns from beyond a limit at most; see `let_out`. None for no bound.
-        penetration: how much of the distance beyond a limit counts; see `gap_seen`.
+        seen: how much of the distance to a limit, or beyond it, counts.
     """
-    low, high = -gap_seen(q - lower, penetration) / step, gap_seen(upper - q, penetration) / step
+    low, high = -seen(q - lower) / step, seen(upper - q) / step
     if recovery is None:
         return low, high
     return np.minimum(low, recovery - np.minimum(w, 0.0)), np.maximum(high, -recovery - np.maximum(w, 0.0))

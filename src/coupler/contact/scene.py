@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.rows import ContactRows
-from coupler.graph import may_differ
+from coupler.graph import constants, may_differ
 from coupler.model import ModelError, Robot
 
 Entry = tuple[int, int]  # a link, and an entry of its joint's velocity
@@ -31,7 +32,7 @@ class ContactScene:
         external: whether forces on bodies are a further input.
         motors: whether actuators act, with their controls as a further input.
         yielding: whether servos yield at their effort limits; if not, a step in which one would has no result.
-        penetration: how overlaps count; see `gap_seen`.
+        penetration: how overlaps count; see `gap_seen`. None: at most as g h², see `seen`.
         integrator: "euler", "midpoint", or one of `SCHEMES`.
         recovery: the largest speed at which overlapping shapes part, m/s (see `let_out`); revolute joints return from
             beyond a limit ten times as fast, rad/s.
@@ -46,7 +47,7 @@ class ContactScene:
     external: bool = False
     motors: bool = False
     yielding: bool = True
-    penetration: str | float = "position"
+    penetration: str | float | None = "position"
     integrator: str = "euler"
     recovery: float = np.inf
     places: bool = True
@@ -55,6 +56,25 @@ class ContactScene:
     def implicit(self) -> bool:
         """Whether servos are implicit, as rows of the contact problem; in steps of several stages they are not."""
         return self.integrator in ("midpoint", "euler")
+
+    def seen(self, gap: Any, view: Any) -> Any:
+        """The gap as the laws see it, m, on floats or nodes.
+
+        Impacts in steps of several stages leave overlaps. Shapes that are parted by d in a step continue with d / h,
+        and g h is what gravity takes back in the next step. So g h² is what counts by default. Without gravity, nothing
+        would take anything back, and overlaps stay as they are.
+
+        Args:
+            gap: g_N, m.
+            view: has `gravity`, 3, m/s², if `penetration` is None; see `gravity_for`.
+        """
+        if self.penetration is not None:
+            return gap_seen(gap, self.penetration)
+        return np.maximum(gap, -np.sqrt(view.gravity @ view.gravity) * self.step**2)
+
+    def gravity_for(self, robot: Robot, count: int) -> dict[str, Any]:
+        """What `seen` asks rows of kernels for."""
+        return {} if self.penetration is not None else {"gravity": constants(np.stack([robot.gravity] * count))}
 
 
 def limited_joints(robot: Robot) -> list[Entry]:

@@ -57,7 +57,7 @@ class Engine(StepPrograms):
             tolerance=options.tolerance,
             sweeps=options.sweeps,
             limits=options.limits,
-            penetration=options.penetration_in(base.gravity),
+            penetration=options.penetration,
             integrator=options.integrator,
             recovery=options.recovery,
         )

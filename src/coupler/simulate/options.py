@@ -41,7 +41,7 @@ class SimulationOptions:
             it to their shapes. Or a mapping from patterns, like restitution.
         rolling: how contacts resist rolling, rotation about their tangents, likewise.
         penetration: how overlaps count: "position", "velocity", "limited" or a depth; see `gap_seen`. None: "position";
-            but for "rk4" and "trapezoid", which leave more overlap, at most g h²; see `penetration_in`.
+            but for "rk4" and "trapezoid", which leave more overlap, at most g h²; see `ContactScene.seen`.
         recovery: the largest speed at which overlapping shapes at rest part, m/s; see `let_out`. Revolute joints return
             from beyond a limit ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
@@ -75,7 +75,10 @@ class SimulationOptions:
         names = (contacts,) if isinstance(contacts, str) or not isinstance(contacts, Iterable) else tuple(contacts)
         if not all(isinstance(name, str) for name in names):
             raise ModelError(f"contacts must be a name or a list of names, got {contacts!r}")
-        gap_seen(0.0, "position" if penetration is None else penetration)  # raises an error for an unknown name
+        if penetration is None and integrator not in SCHEMES:
+            penetration = "position"
+        elif penetration is not None:
+            gap_seen(0.0, penetration)  # raises an error for an unknown name
         values = {
             "step": step,
             "contacts": names,
@@ -97,16 +100,6 @@ class SimulationOptions:
     def among(cls, given: Mapping[str, Any]) -> SimulationOptions:
         """The options among the arguments of a function, by name; all must be there."""
         return cls(**{option.name: given[option.name] for option in fields(cls)})
-
-    def penetration_in(self, gravity: np.ndarray) -> str | float:
-        """How overlaps count under a gravity, 3, m/s²; by default, in steps of several stages, as at most g h².
-
-        Impacts in such steps leave overlaps. Shapes that are parted by d in a step continue with d / h, and g h is what
-        gravity takes back in the next step. Without gravity, nothing would, and overlaps stay as they are.
-        """
-        if self.penetration is not None:
-            return self.penetration
-        return -float(np.linalg.norm(gravity)) * self.step**2 if self.integrator in SCHEMES else "position"
 
     @property
     def laws(self) -> dict[str, Any]:

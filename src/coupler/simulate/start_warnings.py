@@ -9,7 +9,6 @@ import numpy as np
 
 from coupler.contact.collision.forms import is_endless
 from coupler.contact.collision.proximity import Proximity
-from coupler.contact.laws import gap_seen
 from coupler.contact.scene import ContactScene, limited_joints, recovery_speeds, turns
 from coupler.model import ModelWarning, Robot
 from coupler.model.wording import counted
@@ -79,7 +78,9 @@ def warn_of_overlaps(
     findings = []
     if len(gaps) and (deepest := float(gaps.min())) < -_TOLD:
         what = f"overlaps at the start in {counted(int((gaps < -_TOLD).sum()), 'contact')}"
-        findings.append(f"{what}, {names[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm, {_parted(scene, deepest)}")
+        findings.append(
+            f"{what}, {names[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm, {_parted(robot, scene, deepest)}"
+        )
     if joints:
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""
         findings.append(f"starts with {joints[0]}{more}")
@@ -100,14 +101,15 @@ def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
     return f", put the ground {-gaps.min():.3g} m lower (with_floor(height=...))"
 
 
-def _parted(scene: ContactScene, gap: float) -> str:
+def _parted(robot: Robot, scene: ContactScene, gap: float) -> str:
     """What happens to an overlap with the present options."""
-    fast = -float(gap_seen(gap, scene.penetration)) / scene.step
+    seen = scene.seen(gap, robot)
+    fast = -float(seen) / scene.step
     if fast <= 0.0:
         return "which is kept from growing"
     if fast > scene.recovery:
         return f"which is let out with {scene.recovery:.3g} m/s"
-    first = "which the first step parts" if gap_seen(gap, scene.penetration) == gap else "which steps part"
+    first = "which the first step parts" if seen == gap else "which steps part"
     return f"{first} with {fast:.3g} m/s"
 
 

@@ -132,11 +132,12 @@ def differences(robot: Robot, q: np.ndarray, v: np.ndarray, steps: int, **option
     """By how much steps differ from those of NumPy at most, side by side, and in how many of them something pressed."""
     simulation = Simulation(robot, q=q, v=v, integrator="rk4", tolerance=1e-13, sweeps=60, **options)
     chosen, tau = simulation.options, np.random.default_rng(1).normal(size=robot.nv)
-    pairs = pairs_of(robot, **chosen.laws)
+    pairs, fallen = pairs_of(robot, **chosen.laws), float(np.linalg.norm(robot.gravity)) * 1e-3**2  # g h²
+    depth = -fallen if chosen.penetration is None else chosen.penetration
     rows = sum(touch.cone.size for touch in touches(robot, q, pairs)) + len(joint_rows(robot, q, 1e-3).blocks)
     worst, pressed, pending, impulses = 0.0, 0, None, np.zeros(rows)
     for _ in range(steps):
-        given = {"penetration": chosen.penetration_in(robot.gravity), "recovery": chosen.recovery, "tolerance": 1e-13}
+        given = {"penetration": depth, "recovery": chosen.recovery, "tolerance": 1e-13}
         done = rk4_contact_step(robot, q, v, tau, 1e-3, pairs, pending=pending, start=impulses, **given)
         simulation.step(tau)
         apart = np.concatenate([robot.difference(done.q, np.array(simulation.q)), simulation.v - done.v])

@@ -59,7 +59,7 @@ class Impulses:
         self._sharing = sharing if sharing.possible and not islands else None
         self._jams = Jams(sweep.robot, scene, context.layout, blocks)
         in_place = bool(vectors.before["pending"].size)
-        self._rebounds = Rebounds(sweep.builder, scene, blocks) if in_place else None
+        self._rebounds = Rebounds(sweep.builder, sweep.robot, scene, blocks) if in_place else None
         self.impacts = Impacts(sweep, scene, blocks, vectors.after) if travelling(scene.pairs) else None
         higher = scene.integrator in SCHEMES
         touches, rough = bool(candidates.pairs), may_differ(candidates.friction)
@@ -116,7 +116,7 @@ class Impulses:
             self.stage_contacts.spread(self.position_impulses, after["frames"])
         results = {name: after[name] for name in ("touching", "parting")}
         rebound = bool(self._rebounds or self.impacts)
-        count_pressing(blocks, self._context.scene, after["gaps"], results, rebound=rebound)
+        count_pressing(self._context.sweep.robot, blocks, self._context.scene, after["gaps"], results, rebound=rebound)
         if blocks.impulses is not after["impulses"]:
             copy(builder, blocks.impulses, after["impulses"], self._context.layout.contact_rows.total)
         self._joints.end(after["impulses"])

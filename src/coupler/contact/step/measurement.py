@@ -19,7 +19,7 @@ from coupler.contact.collision.geometry import Contact, forces_on
 from coupler.contact.collision.pair_groups import PairGroup
 from coupler.contact.collision.tables import SIDES, first_of, pose
 from coupler.contact.kernels import assign, clear
-from coupler.contact.laws import gap_seen, let_out
+from coupler.contact.laws import let_out
 from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene
 from coupler.contact.step.blocks import shared, wait
@@ -166,6 +166,7 @@ class Measurement:
         pairs = context.candidates.pair_of[contacts]
         entries: dict[str, Any] = {name: report.at(name, contacts) for name in report.names if name != "start"}
         entries["pace"] = constants(np.full(len(contacts), 1.0 / context.scene.step))
+        entries |= context.scene.gravity_for(context.sweep.robot, len(contacts))
         if self._stages:
             entries["ahead"] = self._stages.velocity(contacts)
         for side in kind.moving_sides:
@@ -240,7 +241,7 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
         free, approach = (reduce(add, (P[side].T @ getattr(view, f"{side}_{v}") for side in P)) for v in ("u", "start"))
         if ahead:
             free = view.ahead
-        closure = gap_seen(contact.gap, scene.penetration) * view.pace
+        closure = scene.seen(contact.gap, view) * view.pace
         if scene.integrator == "midpoint":
             for side in P:  # gaps count from where the step started, and links have moved since
                 closure = closure - getattr(view, f"{side}_gone") * (P[side][:, 0] @ getattr(view, f"{side}_start"))

@@ -6,17 +6,17 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from coupler.contact.laws import gap_seen
 from coupler.contact.scene import ContactScene
 from coupler.contact.step.blocks import Blocks, shared
 from coupler.graph import Vector, View, constants, fields
+from coupler.model import Robot
 
 _OVERLAP = 1e-6  # m: to part less deep overlaps is no work to be told
 _ANY_SPEED = 1e30  # m/s: a recovery without a bound
 
 
 def count_pressing(
-    blocks: Blocks, scene: ContactScene, gaps: Vector, totals: Mapping[str, Vector], *, rebound: bool
+    robot: Robot, blocks: Blocks, scene: ContactScene, gaps: Vector, totals: Mapping[str, Vector], *, rebound: bool
 ) -> None:
     """Writes the steps to both, from solved impulses; active blocks are listed from now on.
 
@@ -32,15 +32,16 @@ def count_pressing(
     builder.list_flags(blocks.flags["active"])
     for contacts in blocks.alike(range(blocks.contacts)):
         limits = {name: constants(np.full(len(contacts), speed)) for name, speed in speeds.items()}
+        limits |= scene.gravity_for(robot, len(contacts))
         block = blocks.of(contacts) | shared(**totals)(contacts) | fields(gap=gaps.at(contacts), **limits)
         listed = {} if rebound else blocks.among("active", contacts)
-        builder.loop(_counting(scene.penetration), block=block, **listed)
+        builder.loop(_counting(scene), block=block, **listed)
 
 
-def _counting(penetration: str | float) -> Callable[[View], None]:
+def _counting(scene: ContactScene) -> Callable[[View], None]:
     def count(block: View) -> None:
         block.touching = block.touching + np.where(block.impulse[0] > 0.0, 1.0, 0.0)
-        speed = np.minimum(np.maximum(-gap_seen(block.gap, penetration), 0.0) * block.pace, block.recovery)
+        speed = np.minimum(np.maximum(-scene.seen(block.gap, block), 0.0) * block.pace, block.recovery)
         block.parting = block.parting + np.where(block.gap < -_OVERLAP, block.impulse[0] * speed, 0.0)
 
     return count

@@ -7,13 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from coupler.contact.kernels import clear
-from coupler.contact.laws import gap_seen, let_out
+from coupler.contact.laws import let_out
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
 from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, rebounding
 from coupler.contact.step.blocks import BlockKernel, Blocks
 from coupler.graph import Builder, Vector, View, Window, constants, fields
 from coupler.grouping import grouped
+from coupler.model import Robot
 
 
 class Rebounds:
@@ -24,9 +25,9 @@ class Rebounds:
             before it.
     """
 
-    def __init__(self, builder: Builder, scene: ContactScene, blocks: Blocks) -> None:
+    def __init__(self, builder: Builder, robot: Robot, scene: ContactScene, blocks: Blocks) -> None:
         laws = [(pair.restitution, pair.friction) for pair in scene.pairs for _ in range(pair.count)]
-        self._builder, self._blocks, self._scene = builder, blocks, scene
+        self._builder, self._robot, self._blocks, self._scene = builder, robot, blocks, scene
         self._contacts, self._laws = rebounding(scene.pairs), laws
         self.velocities = {name: builder.scratch(name, 3 * len(laws)) for name in ("free", "approach")}
         self._offset = blocks.given = builder.scratch("offset", blocks.rows.total)
@@ -53,6 +54,7 @@ class Rebounds:
                 b=self._blocks.b.at(rows, 3),
                 offset=self._offset.at(rows, 3),
                 closing=self._closing.at(numbers),
+                **self._scene.gravity_for(self._robot, len(contacts)),
             )
             self._builder.loop(_beginning(law, self._scene), view=window)
 
@@ -91,7 +93,7 @@ class Rebounds:
 
 def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
     def beginning(view: View) -> None:
-        closure = let_out(gap_seen(view.gap, scene.penetration) * view.pace, view.free[0], scene.recovery)
+        closure = let_out(scene.seen(view.gap, view) * view.pace, view.free[0], scene.recovery)
         terms = rebound_terms(law, view.friction, view.pending, closure, view.free, view.approach)
         view.b, view.offset, view.closing = terms.b, terms.offset, np.where(terms.closing, 1.0, 0.0)
 

@@ -57,8 +57,9 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
         )
     for name, other in writer.body_names.items():
         remarks.append(f"body {name!r} is {other!r} in MJCF, which reserves its name")
-    order = list(dict.fromkeys(joint.name for joint, _, _ in writer.steps))
-    if order != [joint.name for joint in robot.joints if joint.kind.nv]:
+    independent = robot.independent_joints
+    order = list(dict.fromkeys(joint.name for joint, _, _ in writer.steps if joint.name in independent))
+    if order != independent:  # so q and v will have another order, too
         remarks.append(f"in MJCF its joints come depth first: {listed(order)}")
     if remarks:
         warnings.warn(f"robot {robot.name!r}: {'; '.join(remarks)}", ModelWarning, stacklevel=4)
