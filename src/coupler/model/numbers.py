@@ -39,19 +39,23 @@ def numbers(
     Raises:
         ModelError: saying what is wanted and what was given.
     """
+
+    def refused(got: str) -> ModelError:
+        wanted = _wanted(() if spread and shape == (1,) else shape, finite, least, batch)
+        return ModelError(f"{what} must be {wanted}, {got}")
+
     check_unmasked(what, value)
-    wanted = _wanted(() if spread and shape == (1,) else shape, finite, least, batch)
     try:
         given = np.asarray(value)
     except ValueError:
-        raise ModelError(f"{what} must be {wanted}, got {_shown(value)}") from None
+        raise refused(f"got {_shown(value)}") from None
     if given.dtype.kind not in "fiu" or (given.shape != shape and not (batch or (spread and given.ndim == 0))):
-        raise ModelError(f"{what} must be {wanted}, got {_shown(value)}")
+        raise refused(f"got {_shown(value)}")
     array = np.array(given, dtype=float)
     if spread and array.ndim == 0:
         array = np.full(shape, array)
     if batch and (array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape):
-        raise ModelError(f"{what} must be {wanted}, got the shape {array.shape}")
+        raise refused(f"got the shape {array.shape}")
     right = np.isfinite(array) if finite else ~np.isnan(array)
     if least > -np.inf:
         right &= array >= least
@@ -64,7 +68,7 @@ def numbers(
                 got = f"entry {', '.join(map(str, entry))}{in_state(state)} is {array[at]}"
             elif array.size > _FEW:
                 got = f"got {array[at]}{in_state(state)}"
-        raise ModelError(f"{what} must be {wanted}, {got}")
+        raise refused(got)
     array.setflags(write=False)
     return array
 
