@@ -51,8 +51,11 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
         result = robot.__dict__["_memory"][key](*vectors)
     except (KeyError, AttributeError):  # the first call, or no robot
         result = None
-    if result is not None:
-        return result
+    return _run_with_checks(robot, make, vectors, options) if result is None else result
+
+
+def _run_with_checks(robot: Robot, make: Callable[..., Any], vectors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
+    """`run` for what machine code does not take as it is, and for the first call, after which it may."""
     check_robot(robot)
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = _compiled(robot, make, options, single)
@@ -69,7 +72,7 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     if not single:  # from now on
         fast = compiled.executable.fast
         memory = robot.__dict__.setdefault("_memory", {})
-        memory[key] = (lambda *vectors: fast(*vectors, *given)) if given else fast
+        memory[(make, options) if options else make] = (lambda *vectors: fast(*vectors, *given)) if given else fast
     return result
 
 
@@ -104,10 +107,11 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
     memory = robot.__dict__.get("_memory")
     if memory is None:
         memory = robot.__dict__["_memory"] = {}
-    if key not in memory:
+    known = memory.get(key)
+    if known is None:
         with uncollected():
-            memory[key] = make(robot, *arguments)
-    return memory[key]
+            known = memory[key] = make(robot, *arguments)
+    return known
 
 
 def driven(robot: Robot, what: str = "") -> Robot:
@@ -123,7 +127,8 @@ def driven(robot: Robot, what: str = "") -> Robot:
 
 def zeros(robot: Robot, q: Any) -> np.ndarray:
     """(nv,): zeros in the precision of q."""
-    check_robot(robot)
+    if type(robot) is not Robot:  # which is quicker to ask
+        check_robot(robot)
     return np.zeros(robot.nv, getattr(q, "dtype", float))
 
 
