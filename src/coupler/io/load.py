@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,8 @@ from coupler.io.precision import precision_of
 from coupler.io.reading import Closures, Options
 from coupler.io.tables import SUFFIXES
 from coupler.io.xml import Element, parse_file
-from coupler.model import ClosureChoice, ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.model import ClosureChoice, ModelError, Robot, RobotBuilder
+from coupler.model.errors import warn
 from coupler.model.wording import clipped
 
 __all__ = ["Options", "load"]
@@ -88,7 +88,7 @@ def load(
     if robot.warnings:
         texts = [clipped(text, 2000, quote=False) for text in robot.warnings]
         text = f" {texts[0]}" if len(texts) == 1 else "".join(f"\n- {text}" for text in texts)
-        warnings.warn(f"{file}:{text}", ModelWarning, stacklevel=2)
+        warn(f"{file}:{text}")
     return robot
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +12,8 @@ from coupler.io.saved_meshes import SavedMeshes
 from coupler.io.sdf.write import sdf_text
 from coupler.io.urdf.write import urdf_text
 from coupler.io.writing import check_names
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, Robot
+from coupler.model.errors import warn
 
 _WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml": mjcf_text, ".sdf": sdf_text}
 
@@ -57,5 +57,5 @@ def save(robot: Robot, path: str | Path) -> Path:
     except (OSError, ValueError) as error:
         raise ModelError(f"{path}: it cannot be written: {getattr(error, 'strerror', None) or error}") from None
     for warning in meshes.warnings:
-        warnings.warn(f"robot {robot.name!r}: {warning}", ModelWarning, stacklevel=3)
+        warn(f"robot {robot.name!r}: {warning}")
     return path

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, Robot
+from coupler.model.errors import warn
 from coupler.model.numbers import numbers
 
 
@@ -75,5 +75,5 @@ def pointing_axes(direction: np.ndarray, prefer: np.ndarray) -> tuple[np.ndarray
 def with_warnings(robot: Robot) -> Robot:
     """The robot; warns of what is wrong with its dimensions, such as motors that do not hold it."""
     for text in robot.warnings:
-        warnings.warn(f"{robot.name}: {text}", ModelWarning, stacklevel=3)
+        warn(f"{robot.name}: {text}")
     return robot

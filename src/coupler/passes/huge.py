@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
-from coupler.model import ModelWarning, Robot
+from coupler.model import Robot
+from coupler.model.errors import warn
 from coupler.passes.shape import Clusters
 
 _HUGE = 400  # joint velocities of a cluster, above which compilation takes more than some 20 s
@@ -25,4 +24,4 @@ def warn_of_huge_clusters(robot: Robot, clusters: Clusters) -> None:
         )
         if message not in _warned:
             _warned.add(message)
-            warnings.warn(message, ModelWarning, stacklevel=2)
+            warn(message)

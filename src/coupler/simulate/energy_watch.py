@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 
 from coupler.kinematics import frame_pose, frame_velocity
-from coupler.model import ModelError, ModelWarning
+from coupler.model import ModelError
+from coupler.model.errors import warn
 from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
 from coupler.simulate.failures import fastest_joint
@@ -120,7 +120,7 @@ class EnergyWatch:
             text = gain_told(self._engine, time, float(gained), after)
             if self._gains == "stop":
                 raise ModelError(f'{text}; on_energy_gain="warn" goes on')
-            warnings.warn(text, ModelWarning, stacklevel=4)
+            warn(text)
             self.on = False  # once
 
 

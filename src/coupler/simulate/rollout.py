@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import thread_count
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, Robot
+from coupler.model.errors import warn
 from coupler.model.numbers import as_array, numbers, positive_integer
 from coupler.model.wording import counted, in_state
 from coupler.simulate.energy_watch import known_gain
@@ -129,9 +129,10 @@ def rollout(
     try:
         batch = np.broadcast_shapes(state.shape[:-1], parameters, *(values.shape[:-2] for values in inputs))
     except ValueError:
-        shapes = " and ".join(str(values.shape[:-2]) for values in inputs)
+        shapes = " and ".join(f"{values.shape[:-2]} in {values.shape}" for values in inputs)
         others = f"controls of {shapes}" + (f" and parameters of {parameters}" if parameters else "")
-        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {others}") from None
+        advice = "; the last two dimensions of controls are steps and forces"
+        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {others}{advice}") from None
     return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), inputs, hold, forces, gains)
 
 
@@ -238,7 +239,7 @@ def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, st
     if len(reasons) == len(stops):
         raise ModelError(text)
     message = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
-    warnings.warn(message, ModelWarning, stacklevel=4)
+    warn(message)
 
 
 def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> None:
@@ -246,7 +247,7 @@ def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> 
     if gained:
         first = min(gained)
         message = f"{len(gained)} of {states} states gain energy; the first{_named(first, batch)}: {gained[first]}"
-        warnings.warn(message, ModelWarning, stacklevel=4)
+        warn(message)
 
 
 def _named(state: int, batch: tuple[int, ...]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy as np
 from coupler.contact.collision.forms import is_endless
 from coupler.contact.collision.proximity import Proximity
 from coupler.contact.scene import ContactScene, limited_joints, recovery_speeds, turns
-from coupler.model import ModelWarning, Robot
+from coupler.model import Robot
+from coupler.model.errors import warn
 from coupler.model.wording import counted
 from coupler.simulate.engine import Engine
 
@@ -24,7 +24,7 @@ def warn_if_it_can_only_fall(engine: Engine) -> None:
     floating = any(link.kind.floats and i not in held for i, link in enumerate(robot.tree.links))
     if floating and robot.gravity.any() and not engine.layout.contacts:
         text = f"robot {robot.name!r} floats, and can touch nothing: {_why_it_touches_nothing(robot)}"
-        warnings.warn(text, ModelWarning, stacklevel=3)
+        warn(text)
 
 
 def _why_it_touches_nothing(robot: Robot) -> str:
@@ -44,12 +44,10 @@ def warn_of_selection(engine: Engine) -> None:
     if deepest:
         name, depth = deepest[0]
         more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
-        warnings.warn(
+        warn(
             f"robot {engine.robot.name!r}: what overlaps in its neutral pose does not touch: {name}, by "
             f"{depth * 1e3:.3g} mm{more}; `Simulation.left_out` lists all, and contacts=[...] takes those that it "
-            "names in full",
-            ModelWarning,
-            stacklevel=3,
+            "names in full"
         )
 
 
@@ -86,7 +84,7 @@ def warn_of_overlaps(
         findings.append(f"starts with {joints[0]}{more}")
     if findings:
         elsewhere = f"start elsewhere{_lower_ground(robot, scene, gaps)}, or see options recovery and penetration"
-        warnings.warn(f"robot {robot.name!r} {'; it '.join(findings)}; {elsewhere}", ModelWarning, stacklevel=4)
+        warn(f"robot {robot.name!r} {'; it '.join(findings)}; {elsewhere}")
 
 
 def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:

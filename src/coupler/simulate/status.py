@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.model import ModelWarning, Robot
+from coupler.model import Robot
+from coupler.model.errors import warn
 from coupler.model.wording import counted
 
 _TOLD_RESIDUAL = 1e-6  # m/s: solved contacts are far below; what is above is not rounding
@@ -66,17 +66,13 @@ class Unsolved:
     def warn(self, robot: Robot, steps: int) -> None:
         """Warns of the counted steps, once."""
         if self.count:
-            warnings.warn(
+            warn(
                 f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that keep "
                 f"the laws of contact: they are missed by up to {self.worst:.2g} m/s, at {self.time:.6g} s. Shorter "
-                "steps may help",
-                ModelWarning,
-                stacklevel=3,
+                "steps may help"
             )
         if self.jammed > _TOLD_DEPTH:
-            warnings.warn(
+            warn(
                 f"robot {robot.name!r}: overlaps of up to {self.jammed:.2g} m, or joints so far beyond limits, m or "
-                "rad, were left as they are: no impulses part them, because they exclude each other or jam",
-                ModelWarning,
-                stacklevel=3,
+                "rad, were left as they are: no impulses part them, because they exclude each other or jam"
             )

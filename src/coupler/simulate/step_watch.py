@@ -7,13 +7,12 @@ the following steps are checked one by one, with the work done in them, until th
 
 from __future__ import annotations
 
-import warnings
 from math import inf
 from typing import Any
 
 import numpy as np
 
-from coupler.model import ModelWarning
+from coupler.model.errors import warn
 from coupler.simulate.energy_watch import EVERY, GAIN, Ledger, gain_told, is_between_phases, least_gain
 from coupler.simulate.engine import Engine
 
@@ -84,7 +83,7 @@ class StepWatch:
             return
         if too_much:
             text = gain_told(self._engine, steps * self._engine.step, float(gained), state)
-            warnings.warn(f"{text}; `Simulation.run` stops here", ModelWarning, stacklevel=4)
+            warn(f"{text}; `Simulation.run` stops here")
             self.due = inf  # once
         elif steps >= self._until:
             total, _ = self._look(state)

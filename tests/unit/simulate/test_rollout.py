@@ -72,7 +72,7 @@ def test_wrong_controls_are_told() -> None:
         rollout(robot, q, v, np.zeros(4))
     with pytest.raises(ModelError, match=r"give controls, forces \(..., T, 18\) at independent joints"):
         rollout(robot, q, v)
-    with pytest.raises(ModelError, match=r"states of \(4,\), which do not fit controls of \(3,\)"):
+    with pytest.raises(ModelError, match=r"states of \(4,\), which do not fit controls of \(3,\) in \(3, 5, 18\)"):
         rollout(robot, q, v, np.zeros((3, 5, robot.nv)))
     wrong = np.zeros((4, 5, robot.nv))
     wrong[2, 3, 7] = np.nan

@@ -7,13 +7,13 @@ the mesh that keep the others nearest. It lies within the full hull of the mesh,
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable, Iterable
 from dataclasses import replace
 
 from coupler.contact.collision.mesh_files import mesh_vertices
 from coupler.contact.collision.polyhedron import polyhedron
-from coupler.model import Mesh, ModelError, ModelWarning, Robot, Shape
+from coupler.model import Mesh, ModelError, Robot, Shape
+from coupler.model.errors import warn
 from coupler.model.numbers import numbers
 from coupler.model.shapes import Hull
 from coupler.model.wording import counted, listed
@@ -72,7 +72,7 @@ def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
             shapes.append(replace(shape, geometry=hull, visible=False))
     failures = [f"it touches nothing with {text}" for text in lost]
     if failures:
-        warnings.warn(f"robot {robot.name!r}: {'; '.join(failures)}", ModelWarning, stacklevel=2)
+        warn(f"robot {robot.name!r}: {'; '.join(failures)}")
     return replace(
         robot, shapes=tuple(shapes), remarks=(*robot.remarks, *remarks), warnings=(*robot.warnings, *failures)
     )

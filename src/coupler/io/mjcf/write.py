@@ -7,7 +7,6 @@ real one is welded to it.
 
 from __future__ import annotations
 
-import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -25,7 +24,8 @@ from coupler.io.mjcf.write_shapes import GeomWriter
 from coupler.io.precision import PRECISION
 from coupler.io.taken_names import TakenNames
 from coupler.io.writing import check_kinds, document, put
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, Robot
+from coupler.model.errors import warn
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
@@ -62,7 +62,7 @@ def mjcf_text(robot: Robot, folder: Path) -> str:
     if order != independent:  # so q and v will have another order, too
         remarks.append(f"in MJCF its joints come depth first: {listed(order)}")
     if remarks:
-        warnings.warn(f"robot {robot.name!r}: {'; '.join(remarks)}", ModelWarning, stacklevel=4)
+        warn(f"robot {robot.name!r}: {'; '.join(remarks)}")
     return document(root)
 
 

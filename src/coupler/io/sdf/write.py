@@ -7,7 +7,6 @@ the prefix `coupler:`, which other readers pass over. docs/files.md lists them.
 
 from __future__ import annotations
 
-import warnings
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,8 @@ from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.elements import add_coupling, add_keyframe, add_spring, is_identity, put_origin
 from coupler.io.urdf.origins import NOISE
 from coupler.io.writing import check_kinds, document, put, text
-from coupler.model import Body, Free, LoopJoint, ModelError, ModelWarning, Robot, Shape, Universal
+from coupler.model import Body, Free, LoopJoint, ModelError, Robot, Shape, Universal
+from coupler.model.errors import warn
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.model.wording import counted
 from coupler.spatial import Transform
@@ -55,11 +55,9 @@ def sdf_text(robot: Robot, folder: Path) -> str:
         )
     writer = _Writer(robot, folder)
     if writer.changed:
-        warnings.warn(
+        warn(
             f"robot {robot.name!r}: other readers of SDFormat accept no principal moments of which the largest exceeds "
-            f"the sum of the other two; for them those of {counted(len(writer.changed), 'body', 'bodies')} are changed",
-            ModelWarning,
-            stacklevel=4,
+            f"the sum of the other two; for them those of {counted(len(writer.changed), 'body', 'bodies')} are changed"
         )
     return document(writer.sdf())
 

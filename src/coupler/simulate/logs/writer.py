@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 
 from coupler.kinematics import kinetic_energy, potential_energy
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, Robot
+from coupler.model.errors import warn
 from coupler.model.numbers import numbers, positive_integer
 from coupler.simulate.archive import unwritten
 from coupler.simulate.logs.columns import Heading, chosen_columns, known_dtype, row_shapes, stored_dtype
@@ -173,7 +173,7 @@ class LogWriter:
             if sum(column.nbytes for chunk in self._chunks for column in chunk.values()) > _MOST_WAITING:
                 raise failure from None
             if not self._told:
-                warnings.warn(f"the log is not written for now: {failure}", ModelWarning, stacklevel=3)
+                warn(f"the log is not written for now: {failure}")
             self._told = True
 
     def log(self) -> Log:
