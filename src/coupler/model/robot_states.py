@@ -48,9 +48,9 @@ class RobotStates(RobotParts):
             return self._closed_anew(q), v
         return self.states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
 
-    def _closed_anew(self, q: np.ndarray, hold: Iterable[str] = ()) -> np.ndarray:
+    def _closed_anew(self, q: np.ndarray) -> np.ndarray:
         """A configuration that is closed for the numbers of the description, closed for the given parameters."""
-        return q if all(self.embedding.explicit) else self.close(q, hold)
+        return q if all(self.embedding.explicit) else self.close(q)
 
     def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
         """The closed configuration nearest to q, (..., nq), with quaternions of unit length.
@@ -128,8 +128,6 @@ class RobotStates(RobotParts):
                 a batch.
         """
         number = {joint: self._link(joint) for joint in _names("positions", positions)}
-        if self.given is not None:
-            return self._closed_anew(self.given.base.pack_q(positions), set(positions) & set(self.independent_joints))
         return self.states.packed(positions, number)[..., self.embedding.q_index]
 
     def pack_v(self, velocities: Mapping[str, Any], q: Any = None) -> np.ndarray:

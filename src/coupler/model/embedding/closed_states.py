@@ -116,15 +116,23 @@ class ClosedStates:
         Raises:
             ModelError: for loops that stay open in any state of a batch.
         """
+        q, failed = self.attempted(p, step, weight)
+        if failed.any():
+            self.check_closed(q, condition)
+        return q
+
+    def attempted(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The same without an error: positions, and in which states, (...), a loop is open."""
         if not self.implicit:
-            return self.motion.integrate(p, step)
+            q = self.motion.integrate(p, step)
+            return q, np.zeros(q.shape[:-1], bool)
         q, failed = self.approach(p, step, weight)
         if failed.any():
             start = np.broadcast_to(self.motion.integrate(p, step), q.shape)[failed]
             closure = self.closure.of_states(q.shape[:-1], failed)
             q[failed] = closure.assemble(start, np.broadcast_to(weight, (*q.shape[:-1], len(weight)))[failed])
-            self.check_closed(q, condition)
-        return q
+            failed = ~(self.closure.gaps(self.closure.at(q)[0]) < CLOSED).all(axis=-1)
+        return q, failed
 
     def approach(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Positions by Newton's method, and for which states it failed: for all if a cluster is too large for it."""

@@ -73,7 +73,8 @@ class States(ClosedStates):
     def packed(self, values: Mapping[str, Any], number: Mapping[str, int]) -> np.ndarray:
         """Closed positions in which these joints have the given values and the others are near neutral."""
         given = {joint: shaped(joint, value, self.tree.links[number[joint]].kind.nq) for joint, value in values.items()}
-        p = np.broadcast_to(self.neutral, (*batch_of(given), len(self.neutral))).copy()
+        parameters = {"parameters": self.tree.given} if self.tree.given is not None and self.closure.loops else {}
+        p = np.broadcast_to(self.neutral, (*batch_of(given | parameters), len(self.neutral))).copy()
         for joint, value in given.items():
             p[..., self.tree.positions(number[joint])] = value
         self.check_quaternions(p)
@@ -100,19 +101,22 @@ class States(ClosedStates):
     def _followed(self, p: np.ndarray, weight: np.ndarray, condition: str) -> np.ndarray:
         """Closed positions with joints of weight 0 as in p, on the branch of the neutral configuration.
 
-        A loop may close in several ways. Small steps from neutral stay on its branch; where they get stuck, p itself is
-        closed.
+        A loop may close in several ways. Small steps from neutral stay on its branch; in states in which they get
+        stuck, p itself is closed.
         """
-        given, nothing = self._positions_of(weight == 0.0), np.zeros(len(weight))
+        given = self._positions_of(weight == 0.0)
         way = np.where(weight == 0.0, self.motion.difference(self.neutral, p), 0.0)
         steps = min(int(np.ceil(np.abs(way).max(initial=0.0) / _SHORT)), _STEPS)
-        try:
-            follower = np.where(given, self.neutral, p)
-            for _ in range(steps):
-                follower = self.closed(follower, way / steps, weight)
-            return self.closed(np.where(given, p, follower), nothing, weight)
-        except ModelError:
-            return self.closed(p, nothing, weight, condition)
+        follower, stuck = np.where(given, self.neutral, p), np.zeros((*p.shape[:-1], 1), bool)
+        for _ in range(steps):
+            follower, failed = self.attempted(follower, np.where(stuck, 0.0, way / steps), weight)
+            stuck |= failed[..., None]
+            follower = np.where(stuck, p, follower)
+            if stuck.all():
+                break
+        nothing = np.zeros(len(weight))
+        closed, failed = self.attempted(np.where(given, p, follower), nothing, weight)
+        return self.closed(np.where(failed[..., None], p, closed), nothing, weight, condition) if failed.any() else closed
 
     def _positions_of(self, entries: np.ndarray) -> np.ndarray:
         """Which entries of p belong to joints with some of these entries of w."""
