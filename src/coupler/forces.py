@@ -178,6 +178,8 @@ def _determinate(robot: Robot, names: tuple[str, ...]) -> np.ndarray:
 
 def _tried(robot: Robot, names: tuple[str, ...], sharings: Sharings) -> tuple[np.ndarray, np.ndarray]:
     """Forces, and residuals of conditions, samples × (1 + Σ z) × entries: for z = 0, and for each unit vector z."""
+    if robot.given is not None and robot.given.packed.ndim > 1:  # what follows from structure is the same for all
+        robot = robot.given.base
     rng, rows = np.random.default_rng(0), sum(len(sharing.spare) for sharing in sharings if sharing)
     states = [robot.random_state(seed) for seed in range(_SAMPLES)]
     q, v = (np.array(part)[:, None] for part in zip(*states, strict=True))

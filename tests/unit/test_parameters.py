@@ -140,6 +140,72 @@ def test_lengths_of_loops_are_closed_for_each_robot() -> None:
         coupler.forward_dynamics(fleet, robot.neutral(), [0.0])
 
 
+def four_bar(pivot: float) -> Robot:
+    """A four-bar on a gear whose motor is independent."""
+    b = RobotBuilder("four-bar")
+    for name in ("crank", "coupler", "rocker", "rotor"):
+        b.body(name, 0.5, centre=(0.2, 0.0, 0.01), inertia=(1e-2, 2e-2, 2e-2))
+    b.joint("shoulder", Revolute(axis=Y), "ground", "crank")
+    b.joint("elbow", Revolute(axis=Y), "crank", "coupler", at=(0.2, 0.0, 0.0))
+    b.joint("pivot", Revolute(axis=Y), "ground", "rocker", at=(pivot, 0.0, 0.0))
+    b.joint("motor", Revolute(axis=Y), "ground", "rotor", actuated=True)
+    b.loop("tip", Spherical(), "coupler", "rocker", at=(0.5, 0.0, 0.0), meets=(0.4, 0.0, 0.0))
+    b.couple("gears", ["shoulder", "motor"], gear(8.0), independent=["shoulder"])
+    return b.build(closure="numerical")
+
+
+def test_states_by_name_are_those_of_each_robot() -> None:
+    """Dependent joints keep the positions they are given, and every state is what its robot alone would have."""
+    lengths = [0.6, 0.62, 0.65]
+    base = four_bar(lengths[0])
+    fleet = base.with_parameters({"at:pivot": [[length, 0.0, 0.0] for length in lengths]})
+    assert base.independent_joints == ["motor"]
+    for given in ({"shoulder": 0.4}, {"elbow": -1.0}, {"motor": 3.0}, {"shoulder": [0.1, 0.2, 0.3]}):
+        q = fleet.pack_q(given)
+        (joint, position), positions = *given.items(), fleet.joint_positions(q)
+        np.testing.assert_allclose(positions[joint], np.broadcast_to(position, 3), rtol=0.0, atol=1e-15)
+        for i, length in enumerate(lengths):
+            one = base.with_parameters({"at:pivot": [length, 0.0, 0.0]})
+            own = np.broadcast_to(position, 3)[i]
+            np.testing.assert_allclose(q[i], one.pack_q({joint: own}), rtol=0.0, atol=1e-9)
+            np.testing.assert_allclose(q[i], four_bar(length).pack_q({joint: own}), rtol=0.0, atol=1e-9)
+    ratios = base.with_parameters({"ratio:gears": [8.0, 9.0, 10.0]})
+    q = ratios.pack_q({"shoulder": 0.4})
+    np.testing.assert_allclose(ratios.joint_positions(q)["motor"], [3.2, 3.6, 4.0], rtol=1e-12)
+    assert ratios.pack_v({"shoulder": 1.0, "motor": [8.0, 9.0, 10.0]}, q).tolist() == [[8.0], [9.0], [10.0]]
+    with pytest.raises(ModelError, match=r"'shoulder': the given velocity differs .* by up to 0\.2$"):
+        ratios.pack_v({"shoulder": 1.0, "motor": 8.0}, q)
+    with pytest.raises(ModelError, match=r"does not close in state 1: 'gears' is off by 0\.4"):
+        ratios.pack_q({"shoulder": 0.4, "motor": 3.2})
+
+
+def test_actuators_and_shares_of_loads_of_robots_that_differ() -> None:
+    lengths = [0.6, 0.62, 0.65]
+    fleet = four_bar(0.6).with_parameters({"at:pivot": [[length, 0.0, 0.0] for length in lengths]})
+    q, v, rule = (
+        fleet.pack_q({"shoulder": 0.4}),
+        np.array([0.7]),
+        coupler.Share("coupler", {"elbow": 1, "tip": 0}, "fy"),
+    )
+    reached = coupler.configuration_of_actuators(fleet, [3.0], near=q)
+    forces = coupler.joint_forces(fleet, q, v, v, rule=rule)
+    for i, length in enumerate(lengths):
+        one = four_bar(length)
+        np.testing.assert_allclose(coupler.actuator_positions(one, reached[i]), [3.0], rtol=0.0, atol=1e-9)
+        one.check(reached[i])
+        single = fleet.of_states((3,), i)
+        alone = coupler.configuration_of_actuators(single, [3.0], near=q[i])
+        np.testing.assert_allclose(reached[i], alone, rtol=0.0, atol=1e-9)
+        own = coupler.joint_forces(one, q[i], v, v, rule=rule).joints["elbow"]
+        np.testing.assert_allclose(forces.joints["elbow"][i], own, rtol=0.0, atol=1e-9)
+    whether, expected = coupler.determinate_forces(fleet), coupler.determinate_forces(four_bar(0.6))
+    assert {name: x.tolist() for name, x in whether.joints.items()} == {
+        name: x.tolist() for name, x in expected.joints.items()
+    }
+    with pytest.raises(ModelError, match="does not close in state 1"):
+        coupler.configuration_of_actuators(fleet, [3.0], near=q[0])
+
+
 def test_rods_of_other_lengths() -> None:
     b, rng = RobotBuilder("swing"), np.random.default_rng(9)
     for name in ("left", "right"):

@@ -150,9 +150,12 @@ class RobotStates(RobotParts):
         if q is not None:
             true = self.joint_velocities(q, v)
             for joint, value in velocities.items():
-                apart = np.abs(true[joint] - np.asarray(value, dtype=float)).max()
-                if not apart < GIVEN * max(1.0, np.abs(true[joint]).max()):
-                    raise ModelError(f"joint {joint!r} is given a velocity that misses its true one by {apart:.3g}")
+                apart = np.abs(true[joint] - np.asarray(value, dtype=float))
+                if not (apart < GIVEN * np.maximum(1.0, np.abs(true[joint]))).all():
+                    raise ModelError(
+                        f"joint {joint!r}: the given velocity differs from the one that follows from the independent "
+                        f"joints, by up to {apart.max():.3g}"
+                    )
         return v
 
     def _by_joint(self, values: np.ndarray, entries: Callable[[int], np.ndarray]) -> dict[str, np.ndarray]:

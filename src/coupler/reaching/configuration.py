@@ -13,8 +13,8 @@ import numpy as np
 
 from coupler.actuation import check_positions
 from coupler.compiled import attempted, remembered
-from coupler.model import ModelError, Robot
-from coupler.model.numbers import numbers
+from coupler.model import Robot
+from coupler.model.numbers import batch_of, numbers
 from coupler.model.robot import check_robot
 from coupler.reaching.bounds import Bounds, within_limits
 from coupler.reaching.continuation import Continuation, UnreachableError
@@ -49,29 +49,31 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
     check_positions(robot)
     target = numbers("positions", positions, (len(robot.actuators),), batch=True)
     start = robot.neutral() if near is None else numbers("near", near, (robot.nq,), batch=True)
-    try:
-        batch = np.broadcast_shapes(target.shape[:-1], start.shape[:-1])
-    except ValueError:
-        raise ModelError(f"positions of {target.shape[:-1]} states do not fit near of {start.shape[:-1]}") from None
+    parameters = np.zeros(0) if robot.given is None else robot.given.packed
+    batch, differ = batch_of({"positions": target, "near": start, "parameters": parameters}), parameters.ndim > 1
     target = np.broadcast_to(target, (*batch, target.shape[-1])).reshape(-1, target.shape[-1])
     start = np.broadcast_to(start, (*batch, robot.nq)).reshape(-1, robot.nq)
     if not len(target):
         return start.reshape(*batch, robot.nq).copy()
-    q, sure = _answered(robot, target, start)
+    robots = robot.of_states(batch, slice(None)) if differ else robot
+    q, sure = _answered(robots, target, start)
     if limits:
-        sure &= within_limits(robot, q)
-    if not sure.all():
-        rest = np.flatnonzero(~sure)
-        bounds = Bounds(robot, start[rest]) if limits else None
-        q[rest] = Continuation(
-            robot, target[rest], start[rest], bounds, [_place(batch, int(i)) for i in rest]
-        ).followed()
+        sure &= within_limits(robots, q)
+    rest = np.flatnonzero(~sure)
+    if rest.size:
+        robot.check(start.reshape(*batch, robot.nq))
+    for states in [rest] if rest.size and not differ else rest[:, None]:
+        one = robot.of_states(batch, int(states[0])) if differ else robot
+        bounds = Bounds(one, start[states]) if limits else None
+        places = [_place(batch, int(i)) for i in states]
+        q[states] = Continuation(one, target[states], start[states], bounds, places).followed()
     return q.reshape(*batch, robot.nq)
 
 
 def _answered(robot: Robot, target: np.ndarray, start: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The result of Newton's method, and for which states it is certain to be on the branch of the start."""
-    if not remembered(robot, is_answered_by_program, is_answered_by_program):
+    made_of = robot if robot.given is None else robot.given.variant
+    if not remembered(made_of, is_answered_by_program, is_answered_by_program):
         return start.copy(), np.zeros(len(start), bool)
     inputs = (start[0], target[0]) if len(start) == 1 else (start, target)
     q, progress = (np.atleast_2d(x) for x in attempted(robot, reach_program, *inputs))

@@ -131,7 +131,7 @@ class ClosedStates:
             start = np.broadcast_to(self.motion.integrate(p, step), q.shape)[failed]
             closure = self.closure.of_states(q.shape[:-1], failed)
             q[failed] = closure.assemble(start, np.broadcast_to(weight, (*q.shape[:-1], len(weight)))[failed])
-            failed = ~(self.closure.gaps(self.closure.at(q)[0]) < CLOSED).all(axis=-1)
+            failed = np.asarray(~(self.closure.gaps(self.closure.at(q)[0]) < CLOSED).all(axis=-1))
         return q, failed
 
     def approach(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

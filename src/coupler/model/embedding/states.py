@@ -116,7 +116,9 @@ class States(ClosedStates):
                 break
         nothing = np.zeros(len(weight))
         closed, failed = self.attempted(np.where(given, p, follower), nothing, weight)
-        return self.closed(np.where(failed[..., None], p, closed), nothing, weight, condition) if failed.any() else closed
+        return (
+            self.closed(np.where(failed[..., None], p, closed), nothing, weight, condition) if failed.any() else closed
+        )
 
     def _positions_of(self, entries: np.ndarray) -> np.ndarray:
         """Which entries of p belong to joints with some of these entries of w."""
