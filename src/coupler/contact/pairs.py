@@ -1,10 +1,11 @@
 """The fixed list of pairs of a robot's shapes that may touch.
 
-Shapes of bodies that are welded together, or that a joint connects, do not touch: they overlap at the joint. The
-ground, on which a robot stands, is an exception. Nor do bodies touch that the robot excludes. Otherwise two shapes may
-touch if the group of one and the `meets` mask of the other have a bit in common. Pairs that the robot lists in
-`contact_pairs` may touch in any case. Contact points touch shapes on the ground. Meshes are replaced by their hulls. A
-shape without a name is called after its body.
+Shapes of bodies that are welded together, or that a joint connects, do not touch: they overlap at the joint. Joints in
+a row over links without mass and shapes, such as three hinges that make a ball joint, count as one. The ground, on
+which a robot stands, is an exception. Nor do bodies touch that the robot excludes. Otherwise two shapes may touch if
+the group of one and the `meets` mask of the other have a bit in common. Pairs that the robot lists in `contact_pairs`
+may touch in any case. Contact points touch shapes on the ground. Meshes are replaced by their hulls. A shape without a
+name is called after its body.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from coupler.spatial import Transform
 Rebounding = Restitution | Mapping[str, Restitution] | None  # of all contacts, or by patterns of names
 Turning = float | Mapping[str, float] | None  # m, likewise
 
+_NOTHING = 1e-12  # kg or kg m²: MJCF needs some mass on links without any, as its writer gives them
 FRICTION = 1.0  # of pairs in which neither shape gives a coefficient, as in MuJoCo
 
 
@@ -177,9 +179,10 @@ class _Connections:
 
     def __init__(self, robot: Robot) -> None:
         self._place = robot.tree.place
+        self._solid = _solid_carriers(robot)
         ends = [(joint.parent, joint.child) for joint in robot.joints]
         ends += [(loop.predecessor, loop.successor) for loop in robot.loops]
-        self._joined = {frozenset((self.link(a), self.link(b))) for a, b in ends}
+        self._joined = {frozenset(self._solid[self.link(end)] for end in pair) for pair in ends}
         self._excluded = {frozenset(pair) for pair in robot.exclusions}
 
     def link(self, body: str) -> int:
@@ -196,6 +199,19 @@ class _Connections:
         if self.weld(a, b) or frozenset((a, b)) in self._excluded:
             return False
         return 0 in (one, other) or frozenset((one, other)) not in self._joined
+
+
+def _solid_carriers(robot: Robot) -> list[int]:
+    """For each link itself, if it has mass or shapes, or else the nearest of those that carry it; the ground has both.
+
+    A joint on a link without either counts as one on the link that carries it.
+    """
+    shaped = {robot.tree.place[shape.body][0] for shape in robot.shapes if shape.touches}
+    carriers = [0]
+    for i, link in enumerate(robot.tree.links[1:], 1):
+        solid = i in shaped or may_differ(link.inertia.m, by=_NOTHING) or may_differ(link.inertia.I, by=_NOTHING)
+        carriers.append(i if solid else carriers[link.parent])
+    return carriers
 
 
 def _groups_match(a: Shape, b: Shape) -> bool:

@@ -77,9 +77,10 @@ def is_known(value: Any) -> bool:
     return not isinstance(value, Node) or value.op == "constant"
 
 
-def may_differ(values: Any, number: float = 0.0) -> bool:
-    """Whether one of some numbers or nodes differs from a number, or may turn out to differ."""
-    return any(not is_known(value) or float(value) != number for value in _objects(values).ravel())
+def may_differ(values: Any, number: float = 0.0, *, by: float = 0.0) -> bool:
+    """Whether one of some numbers or nodes differs from a number by more than a little, or may turn out to differ."""
+    known = [float(value) for value in _objects(values).ravel() if is_known(value)]
+    return len(known) < np.size(values) or any(value != number and not abs(value - number) <= by for value in known)
 
 
 def _objects(values: Any) -> np.ndarray:

@@ -40,6 +40,34 @@ def test_what_a_loop_connects_does_not_touch() -> None:
     assert names(b.build()) == []
 
 
+@pytest.mark.parametrize("mass", [0.0, 1e-15], ids=["no mass", "what MJCF has for none"])
+def test_joints_in_a_row_over_links_without_mass_and_shape_count_as_one(mass: float) -> None:
+    """Three hinges make a ball joint; a cross on two more closes a loop to the plate."""
+    b = chain()
+    moment = (mass, mass, mass)
+    for name in ("first", "second", "cross"):
+        b.body(name, mass, inertia=moment)
+    b.body("foot", 1.0, inertia=(0.1, 0.1, 0.1))
+    b.shape("foot", Sphere(0.1), name="foot")
+    b.joint("x", Revolute((1, 0, 0)), "hand", "first", (0.5, 0, 0))
+    b.joint("y", Revolute((0, 1, 0)), "first", "second")
+    b.joint("z", Revolute((0, 0, 1)), "second", "foot")
+    b.joint("across", Revolute((1, 0, 0), armature=0.1), "foot", "cross", (0.0, 0.0, 0.3))
+    b.loop("strut", Rod(1.0), "cross", "plate", (0, 0, 0), (1.5, 0, 1.0))
+    assert sorted(names(b.build())) == [("arm", "foot"), ("base", "hand"), ("hand", "plate")]
+
+
+def test_a_link_with_a_shape_keeps_its_neighbours_apart() -> None:
+    b = chain()
+    b.body("bead")
+    b.shape("bead", Sphere(0.01), name="bead")
+    b.body("foot", 1.0, inertia=(0.1, 0.1, 0.1))
+    b.shape("foot", Sphere(0.1), name="foot")
+    b.joint("x", Revolute((1, 0, 0)), "hand", "bead", (0.5, 0, 0))
+    b.joint("y", Revolute((0, 1, 0)), "bead", "foot")
+    assert ("hand", "foot") in names(b.build())
+
+
 def test_everything_touches_the_ground_even_where_a_joint_is_on_it() -> None:
     b = chain()
     b.shape("ground", Plane(), name="floor")

@@ -9,6 +9,7 @@ import numpy as np
 
 from coupler.io.dependences import Dependence, read_dependence
 from coupler.io.gearboxes import Passed, gearbox
+from coupler.io.mimics import Mimic
 from coupler.io.sdf.elements import NAMESPACE, number_of
 from coupler.io.sdf.joints import Motion
 from coupler.io.sdf.scopes import Scope
@@ -17,6 +18,15 @@ from coupler.io.xml import Element
 from coupler.mechanisms import linear
 from coupler.model import ModelError, RobotBuilder
 from coupler.model.wording import clipped, listed
+
+
+def read_mimic(follower: str, element: Element, scope: Scope) -> Mimic:
+    """A follower's position is multiplier × (leader's position − reference) + offset."""
+    if element.get("axis", "axis") != "axis":
+        raise element.error("it follows a second axis; only joints of one freedom can be coupled")
+    multiplier = number_of(element, "multiplier", 1.0)
+    offset = number_of(element, "offset", 0.0) - multiplier * number_of(element, "reference", 0.0)
+    return Mimic(follower, scope.joint_name(element.require("joint")), multiplier, offset, element)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,20 +67,16 @@ class Couplings:
 
     # Axes that mimic others
 
-    def mimic(self, name: str, mimic: Element, scope: Scope) -> None:
-        """A follower's position is multiplier × (leader's position − reference) + offset."""
-        if mimic.get("axis", "axis") != "axis":
-            raise mimic.error("it follows a second axis; only joints of one freedom can be coupled")
-        leader = self._joint(scope.joint_name(mimic.require("joint")), mimic)
-        follower = self._joint(name, mimic)
+    def mimic(self, mimic: Mimic) -> None:
+        """A joint that follows another, both counted from where they are as the file poses the robot."""
+        element = mimic.element
+        leader, follower = self._joint(mimic.leader, element), self._joint(mimic.follower, element)
         if leader is follower:
-            raise mimic.error(f"joint {name!r} cannot mimic itself")
-        multiplier = number_of(mimic, "multiplier", 1.0)
-        offset = number_of(mimic, "offset", 0.0) - multiplier * number_of(mimic, "reference", 0.0)
-        offset += _posed(follower) - multiplier * _posed(leader)
-        function = linear([[1.0], [multiplier]], [0.0, offset])
-        coupling = mimic.get(f"{NAMESPACE}:name") or f"{name}_mimic"
-        self._couple(coupling, ([leader.name, follower.name], function, [leader.name]), mimic)
+            raise element.error(f"joint {mimic.follower!r} cannot mimic itself")
+        offset = mimic.offset + _posed(follower) - mimic.multiplier * _posed(leader)
+        function = linear([[1.0], [mimic.multiplier]], [0.0, offset])
+        coupling = element.get(f"{NAMESPACE}:name") or f"{mimic.follower}_mimic"
+        self._couple(coupling, ([leader.name, follower.name], function, [leader.name]), element)
 
     def general(self, element: Element, scope: Scope) -> None:
         """A coupling of several joints, or by a polynomial."""

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from coupler.io.mimics import Mimic, sorted_mimics
 from coupler.io.sdf.bodies import Bodies
-from coupler.io.sdf.couplings import Carried, Couplings
+from coupler.io.sdf.couplings import Carried, Couplings, read_mimic
 from coupler.io.sdf.elements import NAMESPACE, cleaned, truth_of
 from coupler.io.sdf.joints import Motion, axis_of, read_lists, read_motion
 from coupler.io.sdf.placing import Placing
@@ -60,7 +61,8 @@ class JointTree:
             if place.element.get("type") != "gearbox":
                 with place.element.blamed():
                     self._joint(place)
-        tree = self._tree(gearboxes)
+        mimics = self._mimics()
+        tree = self._tree(gearboxes, mimics)
         if floating and not tree.roots:
             raise self.outline.world.element.error(
                 "floating=True is for a robot that may float, but joints connect all of this one to the world"
@@ -68,7 +70,7 @@ class JointTree:
         self._float(tree.roots)
         self._carry(tree)
         self._close(tree)
-        self._couple(gearboxes)
+        self._couple(gearboxes, mimics)
 
     def _joint(self, place: Place) -> None:
         """Reads how a joint moves, and what it connects."""
@@ -97,9 +99,25 @@ class JointTree:
             axes.append(_Z if axis is None else axis_of(axis, place.scope.version, joint, find))
         return axes
 
-    def _tree(self, gearboxes: Sequence[Place]) -> Spanning:
+    def _mimics(self) -> list[Mimic]:
+        """The joints that follow others; those that follow fixed ones become fixed."""
+        mimics = list[Mimic]()
+        for name, place in self.places.items():
+            for axis in place.element.all("axis", "axis2"):
+                for element in axis.all("mimic"):
+                    mimics.append(read_mimic(name, element, place.scope))
+        found = sorted_mimics(mimics, [name for name, motion in self.motions.items() if motion.word == "fixed"])
+        for name, position in found.held.items():
+            (parent, on_parent), child = self.ends[name]
+            at = self.motions[name].kind(plain=True).transform(np.array([position])) @ on_parent
+            self.motions[name], self.ends[name] = Motion("fixed"), ((parent, cleaned(at)), child)
+        for warning in found.warnings:
+            self.builder.warn(warning)
+        return found.moving
+
+    def _tree(self, gearboxes: Sequence[Place], mimics: Sequence[Mimic]) -> Spanning:
         """Chooses the joints of the tree."""
-        needed = self._coupled_joints()
+        needed = self._coupled_joints() | {name for mimic in mimics for name in (mimic.follower, mimic.leader)}
         geared: set[frozenset[str]] = set()  # links that turn against each other where gears need it
         for place in gearboxes:
             ends = self._gear_ends(place)
@@ -117,12 +135,8 @@ class JointTree:
         return spanning_tree(list(self.bodies.names.values()), edges, [*floating, *preferred])
 
     def _coupled_joints(self) -> set[str]:
-        """The joints that couplings name, and those that follow others."""
+        """The joints that couplings name."""
         related: set[str] = set()
-        for name, place in self.places.items():
-            for axis in place.element.all("axis", "axis2"):
-                for mimic in axis.all("mimic"):
-                    related |= {name, place.scope.joint_name(mimic.get("joint"))}
         for scope in self.outline.models:
             for coupling in scope.element.all(f"{NAMESPACE}:coupling"):
                 for part in coupling.walk():
@@ -233,12 +247,10 @@ class JointTree:
             ends[end] = self.bodies.on(link, place)[0]
         return ends
 
-    def _couple(self, gearboxes: Sequence[Place]) -> None:
+    def _couple(self, gearboxes: Sequence[Place], mimics: Sequence[Mimic]) -> None:
         couplings = Couplings(self.builder, self.carried)
-        for name, place in self.places.items():
-            for tag in ("axis", "axis2"):
-                for mimic in (one for axis in place.element.all(tag) for one in axis.all("mimic")):
-                    couplings.mimic(name, mimic, place.scope)
+        for mimic in mimics:
+            couplings.mimic(mimic)
         for scope in self.outline.models:
             for element in scope.element.all(f"{NAMESPACE}:coupling"):
                 couplings.general(element, scope)

@@ -153,7 +153,7 @@ def _change_kind(file: ClosureFile, joint: JointPart, kind: Any) -> None:
     elif kind == "SPHERICAL":
         joint.kind = "spherical"
     elif kind == "FIXED":
-        joint.kind, joint.properties = "fixed", {}
+        joint.fix()
     else:
         raise file.error(kind, f"there is no joint type {clipped(kind)}; there are 'SPHERICAL', 'FIXED', 'UJOINT_XY'")
 

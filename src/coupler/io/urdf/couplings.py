@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from coupler.io.dependences import check_amount, read_dependence, solved_for
+from coupler.io.mimics import Mimic, sorted_mimics
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import CouplingPart, JointPart
 from coupler.io.xml import Element
 from coupler.mechanisms import linear
-from coupler.model.wording import clipped, counted, listed, some
+from coupler.model.wording import clipped, listed, some
 
 SINGLE = ("revolute", "continuous", "prismatic", "helical", "screw")  # joints of one freedom
 
@@ -52,36 +53,38 @@ def dependence_of(element: Element, d: Description) -> CouplingPart:
 
 
 def read_mimics(d: Description) -> None:
-    """Adds joints that follow others; a file that was cut down may lack the leader, or have the follower fixed."""
-    fixed, free = list[str](), list[str]()
+    """Adds joints that follow others; a file that was cut down may lack the leader, or have one of the two fixed."""
+    mimics, free = list[Mimic](), list[str]()
     for joint in d.joints.values():
-        mimic = joint.element.find("mimic")
-        if mimic is None:
+        element = joint.element.find("mimic")
+        if element is None:
             continue
-        leader = mimic.require("joint")
-        if joint.kind != "fixed" and leader in d.joints:
-            d.couplings.append(_mimic(joint, mimic, d))
-            continue
-        mimic.ignore()
-        if joint.kind == "fixed":
-            fixed.append(joint.name)
+        leader = element.require("joint")
+        if leader in d.joints or joint.kind == "fixed":
+            mimics.append(_mimic(joint, leader, element))
         else:
+            element.ignore()
             free.append(f"{clipped(joint.name)} (mimics {clipped(leader)})")
-    if fixed:
-        d.warnings.append(f"<mimic> has no effect on {counted(len(fixed), 'fixed joint')}: {listed(fixed)}")
+    found = sorted_mimics(mimics, [joint.name for joint in d.joints.values() if joint.kind == "fixed"])
+    for mimic in found.moving:
+        for joint in (mimic.follower, mimic.leader):
+            _check_single(mimic.element, d.joints[joint])
+        function = linear([[1.0], [mimic.multiplier]], [0.0, mimic.offset])
+        name = d.new_name(f"{mimic.follower}_mimic")
+        d.couplings.append(CouplingPart(name, [mimic.leader, mimic.follower], function, [mimic.leader], mimic.element))
+    for name, position in found.held.items():
+        d.joints[name].fix(position)
+    d.warnings += found.warnings
     if free:
         d.warnings.append(f"what these joints mimic is not in the file, so they move freely: {some(free)}")
 
 
-def _mimic(follower: JointPart, mimic: Element, d: Description) -> CouplingPart:
-    leader = joint_of(mimic, mimic.require("joint"), d)
-    for joint in (follower, leader):
-        _check_single(mimic, joint)
-    if leader is follower:
-        raise mimic.error(f"joint {follower.name!r} cannot mimic itself")
-    function = linear([[1.0], [mimic.number("multiplier", 1.0)]], [0.0, mimic.number("offset", 0.0)])
-    name = d.new_name(f"{follower.name}_mimic")
-    return CouplingPart(name, [leader.name, follower.name], function, [leader.name], mimic)
+def _mimic(follower: JointPart, leader: str, element: Element) -> Mimic:
+    if follower.kind != "fixed":
+        _check_single(element, follower)
+        if leader == follower.name:
+            raise element.error(f"joint {follower.name!r} cannot mimic itself")
+    return Mimic(follower.name, leader, element.number("multiplier", 1.0), element.number("offset", 0.0), element)
 
 
 def joint_of(element: Element, name: str, d: Description) -> JointPart:

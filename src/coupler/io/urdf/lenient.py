@@ -99,7 +99,7 @@ def lock_massless(d: Description) -> None:
         heavy |= {joint.parent for joint in d.path(name)}
     locked = [joint for joint in d.joints.values() if joint.child not in heavy and joint.kind != "fixed"]
     for joint in locked:
-        joint.kind, joint.properties, joint.start, joint.actuated = "fixed", {}, None, False
+        joint.fix()
     if locked:
         names = listed(joint.name for joint in locked)
         d.warnings.append(f"{counted(len(locked), 'joint')} locked, which move nothing but links without mass: {names}")

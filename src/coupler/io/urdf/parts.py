@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.urdf.joints import joint_kind
 from coupler.io.xml import Element
 from coupler.model import LoopKind
 from coupler.spatial import Transform
@@ -44,6 +45,12 @@ class JointPart:
     actuated: bool = False
     start: np.ndarray | None = None
     meets: Transform | None = None
+
+    def fix(self, position: float = 0.0) -> None:
+        """Makes it a fixed joint, at a position that is not zero only for joints of one freedom."""
+        if position:
+            self.at = joint_kind(self.kind, self.axes, self.pitch, {}).transform(np.array([position])) @ self.at
+        self.kind, self.properties, self.start, self.actuated = "fixed", {}, None, False
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ import pytest
 import coupler
 from coupler.io.sdf.spanning import Edge, spanning_tree
 from coupler.mechanisms import linear
-from coupler.model import Free, ModelError, Prismatic, Revolute, Robot, RobotBuilder, Spherical, Universal
+from coupler.model import Free, ModelError, ModelWarning, Prismatic, Revolute, Robot, RobotBuilder, Spherical, Universal
 from saved_robots import dynamics_gap
 from sdf_samples import BIPED, FOUR_BAR, STEWART, add_body, joint, link, sdf
 
@@ -218,7 +218,6 @@ def _hinge(name: str) -> str:
     [
         (mimic(name="c"), "joint 'c' cannot mimic itself"),
         (mimic(name="x"), "there is no joint 'x' in the tree of joints; there are"),
-        (mimic(name="stand"), "only joints of one freedom can be coupled"),
         (mimic(axis="axis2"), "only joints of one freedom can be coupled"),
         (mimic("<multiplier>x</multiplier>"), "must be a number"),
     ],
@@ -227,6 +226,28 @@ def test_mimics_that_are_wrong(axis: str, told: str, read: Read) -> None:
     with pytest.raises(ModelError) as error:
         read(sdf(TRAIN.replace(_hinge("c"), joint("c", "revolute", "two", "three", axis))))
     assert told in str(error.value) and "robot.sdf, line " in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("fixed", "told"),
+    [
+        ("b", r"1 joint made fixed, because what they mimic is: 'c' at -0.6"),
+        ("c", r"<mimic> has no effect on 1 fixed joint: 'c'"),
+    ],
+    ids=["leader", "follower"],
+)
+def test_a_mimic_of_fixed_joints_is_told(fixed: str, told: str, read: Read) -> None:
+    """The follower of a fixed joint stands where the relation puts it."""
+    kinds = {name: "fixed" if name == fixed else "revolute" for name in "bc"}
+    follows = mimic("<multiplier>2</multiplier><reference>0.3</reference>", name="b")
+    text = TRAIN.replace(_hinge("c"), joint("c", kinds["c"], "two", "three", follows))
+    with pytest.warns(ModelWarning, match=told):
+        robot = read(sdf(text.replace(_hinge("b"), joint("b", kinds["b"], "frame", "two", "<xyz>0 0 1</xyz>"))))
+    free = read(sdf(TRAIN))
+    assert robot.independent_joints == [name for name in "ab" if name != fixed]
+    at = free.pack_q({"a": 0.2, "c": -0.6 if fixed == "b" else 0.0})
+    expected = coupler.frame_pose(free, at, "three")
+    assert np.abs(coupler.frame_pose(robot, robot.pack_q({"a": 0.2}), "three") - expected).max() < 1e-15
 
 
 def test_a_joint_that_mimics_stays_in_the_tree(read: Read) -> None:

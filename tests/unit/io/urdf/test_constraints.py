@@ -31,6 +31,7 @@ from coupler.model import (
     Universal,
 )
 from coupler.rotation import about_x, about_y, about_z
+from coupler.spatial import Transform
 from effort import sweep
 from saved_robots import dynamics_gap
 from urdf_samples import BODY, TURNED, link
@@ -387,6 +388,29 @@ def test_a_mimic_without_one_of_its_joints_is_left_out_and_told(
     text = joint("j", "ground", "a") + joint("k", "a", "b", kind, inside=f'<mimic joint="{master}"/>')
     with pytest.warns(ModelWarning, match=told):
         assert read(GROUND + text).nv == nv
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3], [3, 2, 1, 0]], ids=["leaders first", "leaders last"])
+def test_what_mimics_a_fixed_joint_is_fixed_and_told(order: list[int], read: Read) -> None:
+    """It stands where the relation puts it; so does what mimics it in turn, with its motors left out."""
+    follows = '<mimic joint="j" multiplier="2" offset="0.3"/>'
+    joints = [
+        joint("i", "ground", "a"),
+        joint("j", "a", "b", "fixed"),
+        joint("k", "b", "c", inside=follows),
+        joint("l", "c", "d", "continuous", inside='<mimic joint="k" multiplier="-2" offset="0.1"/>'),
+    ]
+    motor = '<transmission name="t"><joint name="l"/><actuator name="m"/></transmission>'
+    with pytest.warns(ModelWarning, match=r"2 joints made fixed, because what they mimic is: 'k' at 0.3, 'l' at -0.5"):
+        found = read(GROUND + "".join(joints[i] for i in order) + motor)
+    b = RobotBuilder("robot")
+    for name in "abcd":
+        b.body(name, **BODY)
+    b.joint("i", Revolute(), "ground", "a")
+    b.joint("j", Fixed(), "a", "b")
+    b.joint("k", Fixed(), "b", "c", Transform.rotation(about_z(0.3).T))
+    b.joint("l", Fixed(), "c", "d", Transform.rotation(about_z(-0.5).T))
+    assert dynamics_gap(b.build(), found) < 1e-12 and not found.actuators
 
 
 def test_mimics_in_a_circle_are_relations_all_the_same(read: Read) -> None:
