@@ -21,9 +21,10 @@ from coupler.algorithms import (
     rnea,
     totals,
 )
-from coupler.graph import Program, compile
+from coupler.contact.step import relaxation
+from coupler.graph import GraphError, Program, compile
 from coupler.kinematics import frame_place
-from coupler.model import Revolute
+from coupler.model import Revolute, Sphere
 from effort import sweep
 from random_robots import sample
 
@@ -60,9 +61,13 @@ def test_floats_and_traces_agree(name: str) -> None:
     given = {"q": q, "v": v, "x": rng.normal(size=robot.nv), "f": rng.normal(size=6 * len(robot.bodies))}
     condition = float(np.linalg.cond(coupler.mass_matrix(robot, q)))
     limits = dict.fromkeys(INVERSES, max(1e-13, 1e-15 * condition))  # rounding counts that many times
+    on_floats = programs(robot.with_backend("python"))
     for title, (program, names) in programs(robot).items():
         inputs = [given[key] for key in names]
-        results = [compile(program, backend=backend)(*inputs) for backend in ("python", "interpreter")]
+        results = [
+            compile(on_floats[title][0], backend="python")(*inputs),
+            compile(program, backend="interpreter")(*inputs),
+        ]
         for one, other in zip(*(x if isinstance(x, tuple) else (x,) for x in results), strict=True):
             limit = limits.get(title, 1e-13) * max(1.0, np.abs(other).max(initial=0.0))
             np.testing.assert_allclose(one, other, rtol=0.0, atol=limit, err_msg=title)
@@ -114,6 +119,36 @@ def test_functions_of_couplings_are_called_with_floats() -> None:
     np.testing.assert_allclose(debugged, a, rtol=1e-13)
     assert seen
     np.testing.assert_allclose(seen[0], [0.4, 0.4 + 0.1 * np.sin(0.4)], rtol=1e-12)
+
+
+def test_a_debugger_meets_floats_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, set[type]] = {"a pass": set(), "a sweep over contacts": set()}
+
+    def inward(cluster: Any) -> Any:
+        seen["a pass"] |= {type(x) for values in (cluster.G, cluster.bodies[0].S) for x in values.ravel()}
+        return backward(cluster)
+
+    def update(block: Any, friction: Any, lam: Any, w: Any) -> Any:
+        seen["a sweep over contacts"] |= {type(x) for x in (*lam, *w)}
+        return project(block, friction, lam, w)
+
+    backward, project = aba.inward, relaxation.cone_at_rest
+    monkeypatch.setattr(aba, "inward", inward)
+    monkeypatch.setattr(relaxation, "cone_at_rest", update)
+    robot = coupler.robots.load("four_bar").with_backend("python")
+    coupler.forward_dynamics(robot, *robot.random_state(0), np.zeros(robot.nv))
+    b = coupler.RobotBuilder("ball")
+    b.object("ball", Sphere(0.1), mass=1.0, at=(0, 0, 0.1))
+    coupler.Simulation(b.build().with_floor().with_backend("python"), step=1e-3).step()
+    assert seen == {"a pass": {np.float64}, "a sweep over contacts": {np.float64}}
+
+
+def test_a_program_for_python_runs_nowhere_else() -> None:
+    program = aba.forward_dynamics_program(coupler.robots.load("four_bar").with_backend("python"))
+    for backend in ("interpreter", "llvm"):
+        with pytest.raises(GraphError, match="its program is for the back end 'python' only"):
+            compile(program, backend=backend)(np.zeros(3), np.zeros(1), np.zeros(1))
+    assert "forward_dynamics" in repr(program)
 
 
 def test_an_unknown_backend_is_refused() -> None:

@@ -29,7 +29,7 @@ from coupler.graph.kernel import Case, Flags
 from coupler.graph.parameters import PARAMETERS, Lowering, Parameters
 from coupler.graph.program import Listing, Loop, Program, Repeat, Step, rebound
 from coupler.graph.records import Records
-from coupler.graph.tracing import trace
+from coupler.graph.tracing import trace, untraced
 from coupler.graph.window import Buffer, Field, Slot, Window, each, whole_numbers
 
 _RESERVED = {"out", "check"}  # keyword arguments of a program's call
@@ -38,8 +38,14 @@ _RESERVED = {"out", "check"}  # keyword arguments of a program's call
 class Builder:
     """Writes a program, step by step; `build` checks and returns it."""
 
-    def __init__(self, name: str, parameters: Parameters | None = None) -> None:
-        """Args: the name of the program, and the parameters that its tables may depend on."""
+    def __init__(self, name: str, parameters: Parameters | None = None, traced: bool = True) -> None:
+        """Begins a program.
+
+        Args:
+            name: the name of the program.
+            parameters: what its tables may depend on.
+            traced: whether kernels are traced, and the data flow is checked. Only Python can run a program without.
+        """
         if not name.isidentifier():
             raise GraphError(f"a program's name must be an identifier, got {name!r}")
         self.name = name
@@ -48,7 +54,7 @@ class Builder:
         self._steps: list[Step] = []  # of the innermost open block
         self._written: dict[Hashable, list[Step]] = {}  # by key, the steps that `once` has written
         self._open = 0
-        self._parameters = parameters
+        self._parameters, self._traced = parameters, traced
         self._first_steps: list[Step] = []  # what depends on parameters alone
 
     def input(self, name: str, size: int) -> Buffer:
@@ -200,7 +206,8 @@ class Builder:
         buffers = sorted(self._buffers.values(), key=lambda buffer: buffer.name == PARAMETERS)  # the last input
         steps = *self._first_steps, *self._steps
         program = Program(self.name, tuple(buffers), steps, len(self._first_steps))
-        check_data_flow(program)
+        if self._traced:
+            check_data_flow(program)
         return program
 
     def _flags(self, case: Case, slot: Slot | None) -> Flags | None:
@@ -218,7 +225,7 @@ class Builder:
         each(windows, _check_window)
         if self._parameters is not None:
             windows = each(windows, lambda _, window: self._lowering.lowered(window))
-        case = trace(function, windows, condition=condition)
+        case = trace(function, windows, condition=condition) if self._traced else untraced(function, windows)
         for buffer in case.buffers:
             self._check_own(buffer, f"kernel {case.kernel.name!r}")
         return case
@@ -234,7 +241,7 @@ class Builder:
         assert self._parameters is not None
 
         def loop(kernel: Callable[..., None], row: Window) -> None:
-            case = trace(kernel, {"row": row})
+            case = trace(kernel, {"row": row}) if self._traced else untraced(kernel, {"row": row})
             self._first_steps.append(Loop((case,), np.zeros(case.rows, np.int32)))
 
         def scratch(size: int) -> Buffer:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from coupler.forks import cached_property
+from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node
 from coupler.graph.measure import operations
 from coupler.graph.table import Table
@@ -88,6 +89,21 @@ class Kernel:
         for at in locations:
             by_pointer[at.pointer].add(at.offset)
         return [sorted(offsets) for offsets in by_pointer]
+
+
+class Untraced(Kernel):
+    """In place of a kernel that only Python runs: it has a name, and says so when it is asked for anything else."""
+
+    def __init__(self, name: str) -> None:
+        object.__setattr__(self, "name", name)
+
+    def __repr__(self) -> str:
+        return f"Untraced({self.name!r})"
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("_"):
+            raise AttributeError(attribute)
+        raise GraphError(f"kernel {self.name!r} is not traced: its program is for the back end 'python' only")
 
 
 @dataclass(frozen=True, eq=False)

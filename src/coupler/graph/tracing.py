@@ -24,7 +24,7 @@ from coupler.graph.array import Array, nodes_of
 from coupler.graph.errors import GraphError
 from coupler.graph.expr import Node, constant, symbol
 from coupler.graph.interning import uncollected
-from coupler.graph.kernel import Case, Kernel, Location, Source
+from coupler.graph.kernel import Case, Kernel, Location, Source, Untraced
 from coupler.graph.table import Table
 from coupler.graph.walk import topological
 from coupler.graph.window import Buffer, Constants, Slot, Window, each
@@ -112,6 +112,20 @@ def trace(
         written = {key: node for key, node in written.items() if leaves.get(node) != key}  # unchanged: no store
         outputs = list(written.values())
     return _bind(name, Source(function, windows), rows, slots, leaves, list(written), outputs)
+
+
+def untraced(function: Callable[..., Any], windows: Mapping[str, Window | Sequence[Window]]) -> Case:
+    """A function bound to the rows of its windows, but not called before it runs, in Python."""
+    name = getattr(function, "__name__", "kernel")
+    single: dict[str, Window] = {}
+    each(windows, single.__setitem__)
+    _check_parameters(name, function, windows)
+    for window in single.values():
+        for slot in window.fields.values():
+            if isinstance(slot, Constants) and slot.varies:
+                slot.place()
+    nothing = np.empty((_common_rows(name, single), 0), np.int64)
+    return Case(Untraced(name), (), nothing, nothing.astype(float), Source(function, windows))
 
 
 def _bind(

@@ -195,8 +195,8 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         return self.builder.build()
 
     def evaluate(self, *inputs: Any) -> Any:
-        """The program's results, computed once by the interpreter: for decisions that shape another program."""
-        executable = compile(self.build(), backend="interpreter")
+        """The program's results, computed once without machine code: for decisions that shape another program."""
+        executable = compile(self.build(), backend="python" if self.robot.backend == "python" else "interpreter")
         return executable(*inputs, *self.robot.tree.inputs_of(executable))
 
     # What clusters see

@@ -25,7 +25,8 @@ class ProgramVectors:
 
     def __init__(self, robot: Robot, name: str) -> None:
         """Args: the robot, and the name of the program."""
-        self.robot, self.builder = robot, Builder(name, robot.tree.parameters)
+        self.robot = robot
+        self.builder = Builder(name, robot.tree.parameters, traced=robot.backend != "python")
         self.vectors: dict[str, Vector] = {}
         self.totals: dict[str, Buffer] = {}
         self.results: list[Buffer] = []
