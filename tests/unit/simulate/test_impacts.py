@@ -257,6 +257,27 @@ def test_impacts_are_what_numpy_makes_of_them_and_lanes_agree(form: str) -> None
     np.testing.assert_array_equal(found.v[1, -1], simulation.v)
 
 
+def test_a_row_of_dominoes_falls_alike_beside_a_body_that_is_far() -> None:
+    """With eight bodies, islands are solved by themselves; contacts of one impact take no part in the next one."""
+
+    def row(*others: str) -> Simulation:
+        b, names = RobotBuilder("dominoes"), [*(f"domino{i}" for i in range(7)), *others]
+        b.floor(friction=0.4)
+        for i, name in enumerate(names):
+            at = 0.05 * i if name not in others else 2.0
+            b.object(name, Box((0.02, 0.04, 0.1)), (at, 0.0, 0.05), mass=0.1, friction=0.3)
+        speed = 3.5  # rad/s, about its lower edge
+        return Simulation(b.build(), v=[0, speed, 0, 0.05 * speed, *np.zeros(6 * len(names) - 4)], restitution=0.3)
+
+    alone, beside = row(), row("far")
+    for _ in range(380):
+        for simulation in (alone, beside):
+            simulation.step()
+            assert simulation.status.residual <= 1e-8
+        np.testing.assert_allclose(beside.q[:49], alone.q, rtol=0, atol=1e-7)
+    assert alone.q[2] < 0.045
+
+
 def test_contacts_with_and_without_torsion_rebound_in_one_scene() -> None:
     """Blocks of different sizes take part in one impact; the torsion of one ball changes nothing of the other."""
     robot, q = balls(2, gravity=G, friction=0.3, floor=True), placed([(0, 0, RADIUS + 0.05), (1, 0, RADIUS + 0.05)])

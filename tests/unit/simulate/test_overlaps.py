@@ -13,7 +13,22 @@ import coupler
 from coupler import Simulation
 from coupler.contact.pairs import pairs_of
 from coupler.contact.stepping import contact_step
-from coupler.model import Free, ModelError, ModelWarning, Plane, Prismatic, Revolute, Robot, RobotBuilder, Sphere
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    Free,
+    Geometry,
+    ModelError,
+    ModelWarning,
+    Plane,
+    Prismatic,
+    Revolute,
+    Robot,
+    RobotBuilder,
+    Sphere,
+)
 
 G, DEPTH = 9.81, 3.45e-3
 
@@ -113,6 +128,30 @@ def test_numpy_lets_out_the_same() -> None:
         np.testing.assert_allclose(simulation.v, v, atol=1e-10)
     done = contact_step(ball(), low(), np.zeros(6), np.zeros(6), 1e-3, pairs_of(ball()), recovery=0.05)
     assert done.v[5] == pytest.approx(0.05 + 1e-3 * G, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Box((0.2,) * 3), Box((0.2,) * 3)),
+        (Box((0.2,) * 3), Cylinder(0.1, 0.2)),
+        (Cylinder(0.1, 0.2), Cylinder(0.1, 0.2)),
+        (Capsule(0.1, 0.2), Sphere(0.1)),
+        (Ellipsoid((0.1, 0.12, 0.15)), Cylinder(0.1, 0.2)),
+    ],
+)
+def test_bodies_at_one_place_part(one: Geometry, other: Geometry) -> None:
+    """No line joins their centres; of equal masses, each moves with half the speed."""
+    b = RobotBuilder("twins", (0.0, 0.0, 0.0))
+    for name, shape in (("one", one), ("other", other)):
+        b.object(name, shape, (0.0, 0.0, 0.0), mass=1.0)
+    with pytest.warns(ModelWarning, match="let out with 0.1 m/s"):
+        simulation = Simulation(b.build(), q=[0, 0, 0, 1, 0, 0, 0] * 2, contacts="one on other")
+    for _ in range(20):
+        simulation.step()
+    v = simulation.v.reshape(2, 6)[:, 3:]
+    assert np.linalg.norm(v[0]) == pytest.approx(0.05, rel=1e-6)
+    np.testing.assert_allclose(v[1], -v[0], atol=1e-9)
 
 
 def test_starts_that_touch_are_not_told() -> None:

@@ -24,7 +24,7 @@ PLACE: dict[str, Any] = {"centre": 3, "speed": (), "spin": ()}  # the larger of 
 _VELOCITIES = ("u", "start", "after")  # without impulses, before the step, and with impulses
 MOTION: dict[str, Any] = {f"{x}_{name}": size for name in _VELOCITIES for x, size in (("shift", 3), ("spin", ()))}
 SEEN = Box, Capsule, Cylinder, Sphere  # forms that are asked how far they reach along a direction
-_TINY = 1e-30  # m, added to a distance that may be zero
+_TINY = 1e-30  # m, a distance that counts as none
 # How much more than before impulses a ball may move until it is faster: within the horizon, in its radii and in rad.
 _EASE, _EASE_OF_TURN = 0.02, 0.1
 
@@ -76,10 +76,12 @@ def distance(view: View, on_ground: bool) -> Any:
 def separation(view: View, both: tuple[Geometry, Geometry], moving: Mapping[str, bool]) -> Any:
     """How far apart two shapes are along the line of their centres, at the least; below zero if they overlap there."""
     away = view.one_centre - view.other_centre
-    apart = distance = np.sqrt(away @ away) + _TINY
+    apart = distance = np.sqrt(away @ away)
+    # Centres at one place have no line through them, and along any shapes overlap.
+    line = np.where(distance > _TINY, away / np.maximum(distance, _TINY), np.array([1.0, 0.0, 0.0]))
     for (name, moves), form, sign in zip(moving.items(), both, (-1.0, 1.0), strict=True):
         if isinstance(form, SEEN):
-            d, own = sign * away / distance, with_numbers(form, getattr(view, f"{name}_numbers"))
+            d, own = sign * line, with_numbers(form, getattr(view, f"{name}_numbers"))
             seen = getattr(view, f"{name}_at_E") @ (getattr(view, f"{name}_E") @ d if moves else d)
             apart = apart - cores.extent(own, seen) - cores.margin(own)
         else:

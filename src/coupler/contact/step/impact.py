@@ -101,6 +101,7 @@ class Impacts:
             lag = constants(np.full(len(contacts), LAG[scene.integrator]))
             return self._fields(contacts) | fields(gap=results["gaps"].at(contacts), pace=pace, lag=lag)
 
+        clear(self._builder, self._blocks.flags["refined"])  # of islands that may take part no longer
         self._loop(kernels.choosing, more)
         self._builder.list_flags(self._blocks.flags["active"])
         relaxation.solve(scene.tolerance, scene.sweeps, residual, results["sweeps"])
