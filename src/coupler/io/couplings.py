@@ -12,13 +12,13 @@ from coupler.io.taken_names import TakenNames
 from coupler.mechanisms import Polynomial
 from coupler.model import Coupling, Held, LoopJoint, ModelError, Robot
 from coupler.model.embedding.constraints import RelationConstraint
+from coupler.model.tolerances import TINY
 from coupler.model.tree import TreeJoint
 from coupler.spatial import Transform
 
 _EXACT = 1e-12  # relative: a function that is affine up to this counts as affine; rounding is below 1e-15
 _LOCKED = 1e-12  # m or rad: a lock that misses by less during large motions is exact
 _ROUNDING = 1e-15  # relative: smaller entries of a least-squares solution are zeros
-_TINY = 1e-300  # keeps a relative error of zeros from dividing by zero
 # A φ is solved for an independent joint only if its factor is this much larger than those of all dependent joints.
 _RELUCTANCE = 1e-9
 
@@ -137,7 +137,7 @@ def _affine(function: Callable[[Any], Any], n: int) -> tuple[np.ndarray, np.ndar
             A = np.stack([np.atleast_1d(np.asarray(function(e), dtype=float)) - b for e in np.eye(n)], axis=1)
             for y in np.random.default_rng(0).uniform(-3.0, 3.0, (12, n)):
                 value = np.atleast_1d(np.asarray(function(y), dtype=float))
-                scale = np.abs(A) @ np.abs(y) + np.abs(b) + _TINY
+                scale = np.abs(A) @ np.abs(y) + np.abs(b) + TINY
                 if not (np.abs(A @ y + b - value) <= _EXACT * scale).all():
                     return None
     except Exception:  # a user's function may raise anything where its loop is open

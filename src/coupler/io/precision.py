@@ -27,6 +27,7 @@ _ANGLES = ("rpy",)  # surely in rad
 _TEXTS = ("pose", "xyz")  # elements of SDFormat that hold numbers as text
 _EXACT = 12  # digits after the point: with this many, rounding does not matter
 _WORST = 5e-4  # m or rad: numbers with few digits may be exact, so no file is assumed to be less precise than this
+_EXACT = 1e-12  # rad: a nearer one has all its digits
 _RIGHT = 2e-3  # rad: an angle this near to a right one is meant to be one
 _NUMBER = re.compile(r"[-+]?\d*\.(\d*)(?:[eE]([-+]?\d+))?")
 
@@ -101,4 +102,4 @@ def _off_right(word: str) -> float:
     if not abs(angle) < 100.0:
         return 0.0
     away = abs(angle - np.round(angle / (np.pi / 2)) * (np.pi / 2))
-    return float(away) if 1e-12 < away < _RIGHT and abs(angle) > _RIGHT else 0.0
+    return float(away) if _EXACT < away < _RIGHT and abs(angle) > _RIGHT else 0.0

@@ -10,6 +10,8 @@ from coupler.model import ModelError, Robot
 from coupler.model.errors import warn
 from coupler.model.numbers import numbers
 
+_IN_LINE = 1e-6  # of its length: an axis with a smaller part across a leg points along it
+
 
 def require(holds: Any, otherwise: str) -> None:
     """Raises a ModelError unless something holds."""
@@ -65,7 +67,7 @@ def pointing_axes(direction: np.ndarray, prefer: np.ndarray) -> tuple[np.ndarray
     """
     along = direction / np.linalg.norm(direction)
     first = prefer - (prefer @ along) * along
-    if np.linalg.norm(first) < 1e-6 * np.linalg.norm(prefer):
+    if np.linalg.norm(first) < _IN_LINE * np.linalg.norm(prefer):
         other = np.eye(3)[np.argmin(np.abs(along))]
         first = other - (other @ along) * along
     first = first / np.linalg.norm(first)

@@ -12,6 +12,7 @@ from coupler.model import ClosureChoice, Free, Prismatic, Revolute, Robot, Spher
 from coupler.model.numbers import numbers
 from coupler.rotation import about_z
 
+_IN_LINE = 1e-12  # the square of the sine of an angle: up to rounding there is none
 Z = np.array([0.0, 0.0, 1.0])
 
 
@@ -141,7 +142,9 @@ def spherical_rrr(
         shoulder = np.array([np.sin(base) * np.cos(turn), np.sin(base) * np.sin(turn), -np.cos(base)])
         cosine = float(shoulder @ top)
         square = 1.0 - cosine**2
-        require(square > 1e-12, f"spherical_rrr: arm {i} has its shoulder in line with the platform; change an angle")
+        require(
+            square > _IN_LINE, f"spherical_rrr: arm {i} has its shoulder in line with the platform; change an angle"
+        )
         alpha, beta = np.linalg.solve([[1.0, cosine], [cosine, 1.0]], [np.cos(upper), np.cos(lower)])
         height_square = (1.0 - alpha * np.cos(upper) - beta * np.cos(lower)) / square
         require(height_square > 0.0, f"spherical_rrr: arm {i} cannot be assembled: its links do not reach the platform")

@@ -8,6 +8,7 @@ import numpy as np
 
 from coupler.mechanisms.checks import check_finite, check_lengths, require, with_warnings
 from coupler.mechanisms.posed import ALUMINIUM, Bars, PosedBuilder
+from coupler.mechanisms.struts import ASKEW
 from coupler.model import ClosureChoice, Revolute, Robot
 from coupler.model.numbers import numbers
 
@@ -136,7 +137,7 @@ def wrist(
     for side, start, end in zip(SIDES, starts, ends, strict=True):
         along, length = end - start, float(np.linalg.norm(end - start))
         require(length > 0.0, f"wrist: the {side} actuator has no length where it is assembled")
-        across = abs(along @ np.asarray(axis, float)) < 1e-9 * length
+        across = abs(along @ np.asarray(axis, float)) < ASKEW * length
         require(across, f"wrist: the {side} actuator does not lie in the plane in which its crank turns")
         b.linear_actuator((f"{side}_cylinder", f"{side}_piston"), Revolute(axis=axis), "ground", start, end, length)
         b.close(f"{side}_pin", Revolute(axis=axis), f"{side}_piston", f"{side}_crank", end)

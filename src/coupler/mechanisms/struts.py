@@ -13,7 +13,7 @@ from coupler.model.numbers import numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-_ASKEW = 1e-9  # relative to a strut's length: how far its ends may be apart along the axis of its pins
+ASKEW = 1e-9  # relative to a strut's length: how far its ends may be apart along the axis of its pins
 _SHORTEST = 1e-9  # m: shorter struts have no direction
 X, Y, Z = np.eye(3)
 
@@ -112,7 +112,7 @@ class StrutBuilder(RobotBuilder):
             across = _unit(f"{what}: its axis", axis)
             askew = abs(float(between @ across))
             require(
-                askew <= _ASKEW * length,
+                askew <= ASKEW * length,
                 f"{what}: its ends are {askew:.4g} m apart along the axis of its pins, which they cannot bridge; move "
                 "one of them, or leave out the axis for a strut with a universal joint and a ball",
             )

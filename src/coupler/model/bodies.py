@@ -12,10 +12,8 @@ import numpy as np
 from coupler.model.errors import ModelError
 from coupler.model.numbers import LARGEST, numbers
 from coupler.model.real_inertias import nearest_inertia
+from coupler.model.tolerances import ROUNDED
 from coupler.spatial import RigidInertia, Transform
-
-# Tolerance of the triangle inequality, relative to the largest moment: files round their numbers.
-_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +92,9 @@ def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
     scale = np.abs(inertias).max(axis=(-2, -1))
     mirrored = np.swapaxes(inertias, -1, -2)
     moments = _principal_moments((inertias + mirrored) / 2)
-    symmetric = np.abs(inertias - mirrored).max(axis=(-2, -1)) <= _ROUNDING * scale
+    symmetric = np.abs(inertias - mirrored).max(axis=(-2, -1)) <= ROUNDED * scale
     excess = 0.0 if ideal else moments[..., 2] - moments[..., 0] - moments[..., 1]
-    return symmetric & (moments[..., 0] >= -_ROUNDING * scale) & (excess <= _ROUNDING * scale)
+    return symmetric & (moments[..., 0] >= -ROUNDED * scale) & (excess <= ROUNDED * scale)
 
 
 def _principal_moments(inertias: np.ndarray) -> np.ndarray:
@@ -118,15 +116,15 @@ def check_inertia(name: str, mass: float, inertia: np.ndarray, ideal: bool = Fal
         ModelError: naming the body, what is wrong, and by how much.
     """
     scale = np.abs(inertia).max()
-    if np.abs(inertia - inertia.T).max() > _ROUNDING * scale:
+    if np.abs(inertia - inertia.T).max() > ROUNDED * scale:
         raise ModelError(f"body {name!r}: its inertia is not symmetric:\n{inertia}")
     moments = np.linalg.eigvalsh((inertia + inertia.T) / 2)
-    too_large = not ideal and moments[2] - moments[0] - moments[1] > _ROUNDING * scale
+    too_large = not ideal and moments[2] - moments[0] - moments[1] > ROUNDED * scale
     without_mass = not ideal and mass == 0.0 and scale > 0.0
-    if moments[0] >= -_ROUNDING * scale and not too_large and not without_mass:
+    if moments[0] >= -ROUNDED * scale and not too_large and not without_mass:
         return
     values = ", ".join(f"{moment:.6g}" for moment in moments)
-    if moments[0] < -_ROUNDING * scale:
+    if moments[0] < -ROUNDED * scale:
         raise ModelError(
             f"body {name!r}: its principal moments are {values} kg m²; none can be negative; {_offered(inertia)}"
         )

@@ -8,13 +8,13 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
+from coupler.model.tolerances import ROUNDED
 from coupler.spatial import Transform
 
 Place = Any  # a point (three numbers, m) or a Transform
 _FAR = 1e9  # m: points further away are mistakes
 _LARGEST = 2.0  # entries of a rotation are at most 1; products of much larger ones might overflow
-_ROTATION = 1e-6  # how far E Eᵀ may be from 1: files round their numbers
-_EXACT = 4e-16  # how far it is from 1 for a rotation with exact digits: two roundings
+_EXACT = 4e-16  # how far E Eᵀ is from 1 for a rotation with exact digits: two roundings
 
 
 def placed(what: str, at: Place, turned: Any) -> Transform:
@@ -28,7 +28,7 @@ def placed(what: str, at: Place, turned: Any) -> Transform:
         E = np.eye(3) if turned is None else numbers(f"{what}: its rotation", turned, (3, 3)).T
     if np.abs(r).max() > _FAR:
         raise ModelError(f"{what}: its point {r.tolist()} is further away than {_FAR:g} m")
-    if np.abs(E).max() > _LARGEST or np.abs(E @ E.T - np.eye(3)).max() > _ROTATION or np.linalg.det(E) < 0:
+    if np.abs(E).max() > _LARGEST or np.abs(E @ E.T - np.eye(3)).max() > ROUNDED or np.linalg.det(E) < 0:
         raise ModelError(f"{what}: its rotation is no rotation matrix:\n{E.T}")
     return Transform(_orthonormal(E), r)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
+from coupler.model.tolerances import ROUNDED
 
 # Principal moments of the integrals of x², y² and z² over the mass: each counts for the two other axes.
 _MOMENTS = np.ones((3, 3)) - np.eye(3)
@@ -30,7 +31,7 @@ def nearest_inertia(inertia: Any) -> np.ndarray:
         3 × 3, kg m².
     """
     given = numbers("inertia", inertia, (3, 3))
-    if np.abs(given - given.T).max() > 1e-6 * np.abs(given).max():
+    if np.abs(given - given.T).max() > ROUNDED * np.abs(given).max():
         raise ModelError(f"inertia: it is not symmetric:\n{given}")
     moments, axes = np.linalg.eigh((given + given.T) / 2)
     best, least = np.zeros(3), np.inf

@@ -12,6 +12,7 @@ from coupler.grouping import grouped
 from coupler.model.actuator_limits import limited_actuators
 from coupler.model.actuators import Actuator, terms_of
 from coupler.model.errors import ModelError
+from coupler.model.tolerances import TINY
 from coupler.model.wording import counted, listed
 
 if TYPE_CHECKING:
@@ -140,6 +141,6 @@ def _is_still(rows: Rows, G: np.ndarray) -> bool:
 def _rank(robot: Robot, actuators: Iterable[Actuator], G: np.ndarray) -> int:
     """The rank of the map from independent velocities to those of actuators."""
     A = np.array([_row(_rows(robot, actuator), G) for actuator in actuators])
-    A = A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), 1e-300)  # large gears must not hide small ones
+    A = A / np.maximum(np.linalg.norm(A, axis=1, keepdims=True), TINY)  # large gears must not hide small ones
     sizes = np.linalg.svd(A, compute_uv=False)
     return int((sizes > _SINGULAR * sizes[0]).sum()) if sizes.size else 0

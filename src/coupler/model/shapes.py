@@ -10,6 +10,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
+from coupler.model.tolerances import TINY
 from coupler.model.wording import clipped
 from coupler.spatial import Transform
 
@@ -110,7 +111,7 @@ class Hull(Geometry):
         what = "hull: its vertices"
         vertices = numbers(what, self.vertices, (3,), batch=True)
         spread = vertices - vertices.mean(axis=0) if vertices.ndim == 2 and len(vertices) else np.zeros((1, 3))
-        if np.linalg.matrix_rank(spread, tol=_FLAT * max(float(np.abs(spread).max()), 1e-300)) < 3:
+        if np.linalg.matrix_rank(spread, tol=_FLAT * max(float(np.abs(spread).max()), TINY)) < 3:
             raise ModelError(f"{what} must be n × 3 numbers that span a volume, got the shape {vertices.shape}")
         object.__setattr__(self, "vertices", vertices)
 

@@ -15,5 +15,6 @@ SINGULAR = 1e-8  # coordinates are singular where K_D's smallest singular value 
 STEEP = OPEN * 1e-10  # dependent velocities count as a gap of this part of them: 1e10 times v is singular
 GIVEN = 1e-6  # how far a dependent position or velocity, or the length of a quaternion, may be from the right one
 STRIDE = 0.5  # rad or m: the longest step of a joint in a round of closing loops; longer ones leave the nearest branch
+ROUNDED = 1e-6  # relative: how far inertias and rotations may be from possible ones, as files round their numbers
 TINY = 1e-300  # keeps a quotient or logarithm of zero finite, and changes no other
 WITHIN_LIMITS = 1e-9  # rad or m: how far a random or assembled pose may be beyond a joint's limit

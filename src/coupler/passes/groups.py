@@ -10,6 +10,7 @@ import numpy as np
 from coupler.graph import Part, Vector, View, fields
 from coupler.model import Robot
 from coupler.model.actuators import terms_of
+from coupler.model.tolerances import TINY
 from coupler.passes.records import numbered
 from coupler.passes.sweep import Sweep
 from coupler.passes.terms import actuators_by_cluster, cleared
@@ -146,7 +147,7 @@ def _blocks(robot: Robot, groups: Sequence[_Group]) -> list[np.ndarray]:
 
 def _spanning(A: np.ndarray) -> tuple[int, ...]:
     """Columns that span all others, by pivoted orthogonalisation: the longest remainder is chosen first."""
-    remainder, chosen = A / np.maximum(np.linalg.norm(A, axis=0), 1e-300), list[int]()
+    remainder, chosen = A / np.maximum(np.linalg.norm(A, axis=0), TINY), list[int]()
     while len(chosen) < min(A.shape):
         lengths = np.linalg.norm(remainder, axis=0)
         if lengths.max() < _DEPENDENT:

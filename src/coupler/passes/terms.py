@@ -11,6 +11,7 @@ from coupler.graph import Buffer, Vector, View, constants, fields
 from coupler.model import Robot
 from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import terms_of
+from coupler.model.tolerances import TINY
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, numbered, provided
 from coupler.passes.shape import Shape
@@ -18,7 +19,6 @@ from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
 _UNLIMITED = 1e12  # N m, N, rad/s and so on: stands for no limit, so that all numbers stay finite
-_TINY = 1e-300  # N m or N: keeps a limit of zero from dividing by zero
 
 TermRow = tuple[int, int, int, float]  # the number of an actuator, a link, an entry of the link's joint, and the gear
 Slots = Mapping[str, Vector]  # vectors over all actuators, by the names of fields
@@ -102,7 +102,7 @@ def _sharing(size: int) -> Callable[[View], None]:
         names = [numbered("force", i) for i in range(size)]
         totals, factor = shared.gears @ np.array([getattr(shared, name) for name in names]), 1.0
         for total, limit in zip(totals, shared.limits, strict=True):
-            factor = np.minimum(factor, limit / np.maximum(np.maximum(np.abs(total), limit), _TINY))
+            factor = np.minimum(factor, limit / np.maximum(np.maximum(np.abs(total), limit), TINY))
         for name in names:
             setattr(shared, name, factor * getattr(shared, name))
 

@@ -10,8 +10,7 @@ import numpy as np
 from coupler.model import Robot
 from coupler.model.actuators import terms_of
 from coupler.model.joint import Joint
-
-_AT_LIMIT = 1e-9  # rad or m: how far a joint may be beyond its limit
+from coupler.model.tolerances import WITHIN_LIMITS
 
 
 class Bounds:
@@ -21,7 +20,7 @@ class Bounds:
     """
 
     def __init__(self, robot: Robot, start: np.ndarray) -> None:
-        self._robot, self._allowed = robot, np.maximum(_beyond(robot, start), _AT_LIMIT)
+        self._robot, self._allowed = robot, np.maximum(_beyond(robot, start), WITHIN_LIMITS)
         self._lower, self._upper = (np.full((len(start), robot.nv), side * np.inf) for side in (-1.0, 1.0))
         self._places = [
             (i, int(robot.embedding.q_place[robot.tree.q_start[link] + j]), float(kind.lower[j]), float(kind.upper[j]))
@@ -48,7 +47,7 @@ class Bounds:
     def held(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
         """Which independent joints are at a limit that a step would cross."""
         back, forth = self._room(q)
-        return ((step < 0.0) & (back >= -_AT_LIMIT)) | ((step > 0.0) & (forth <= _AT_LIMIT))
+        return ((step < 0.0) & (back >= -WITHIN_LIMITS)) | ((step > 0.0) & (forth <= WITHIN_LIMITS))
 
     def cut(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
         """The step, cut short where it would take independent joints beyond their limits."""
@@ -87,7 +86,7 @@ def _independent(robot: Robot) -> list[tuple[int, int, Joint]]:
 
 def within_limits(robot: Robot, q: np.ndarray) -> Any:
     """(...): whether all joints of configurations are within their limits."""
-    return (_beyond(robot, q) <= _AT_LIMIT).all(axis=-1)
+    return (_beyond(robot, q) <= WITHIN_LIMITS).all(axis=-1)
 
 
 def _beyond(robot: Robot, q: np.ndarray) -> np.ndarray:

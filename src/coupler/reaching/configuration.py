@@ -17,13 +17,12 @@ from coupler.model import Robot
 from coupler.model.numbers import batch_of, numbers
 from coupler.model.robot import check_robot
 from coupler.reaching.bounds import Bounds, within_limits
-from coupler.reaching.continuation import Continuation, UnreachableError
+from coupler.reaching.continuation import REACHED, Continuation, UnreachableError
 from coupler.reaching.program import SETTLED, is_answered_by_program, reach_program
 
 __all__ = ["UnreachableError", "configuration_of_actuators"]
 
 _CONTRACTION = 0.5  # the largest ratio of a step of Newton's method to the one before; see program.py
-_MISSED = 1e-10  # rad or m, or relative to the target: positions this close count as reached
 
 
 def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *, limits: bool = True) -> np.ndarray:
@@ -78,7 +77,7 @@ def _answered(robot: Robot, target: np.ndarray, start: np.ndarray) -> tuple[np.n
     inputs = (start[0], target[0]) if len(start) == 1 else (start, target)
     q, progress = (np.atleast_2d(x) for x in attempted(robot, reach_program, *inputs))
     last_step, growth, missed = progress.T
-    near = missed <= _MISSED * np.maximum(np.abs(target).max(axis=-1, initial=0.0), 1.0)
+    near = missed <= REACHED * np.maximum(np.abs(target).max(axis=-1, initial=0.0), 1.0)
     return q, (last_step <= SETTLED) & (growth <= _CONTRACTION) & near
 
 

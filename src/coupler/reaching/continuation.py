@@ -9,16 +9,18 @@ import numpy as np
 
 from coupler.actuation import actuator_jacobian, actuator_positions
 from coupler.model import ModelError, Robot
+from coupler.model.tolerances import TINY
 from coupler.model.wording import in_state, listed
 from coupler.passes import separate_actuators
 from coupler.passes.shape import Clusters
 from coupler.reaching.bounds import Bounds
 
-_REACHED = 1e-10  # rad or m, or relative to the target: positions this close count as reached
+REACHED = 1e-10  # rad or m, or relative to the target: positions this close count as reached
 _LONGEST = 0.2  # rad or m: the longest step of a joint that stays on its branch
 _ITERATIONS = 300
 _FIRST, _LEAST, _MOST = 1e-6, 1e-14, 1e8  # initial, smallest and largest damping of steps
 _SINGULAR = 1e-10  # singular values below this part of the largest count as zero
+_NOTHING = 1e-12  # below this part of the largest they are rounding, and steps leave them out
 _FLAT = 1e-9  # a step that promises to close less than this part of the distance is the last
 
 
@@ -53,7 +55,7 @@ class Continuation:
 
     def followed(self) -> np.ndarray:
         """The configurations at the targets."""
-        u, near = actuator_positions(self._robot, self._q), _REACHED * np.maximum(np.abs(self._target), 1.0)
+        u, near = actuator_positions(self._robot, self._q), REACHED * np.maximum(np.abs(self._target), 1.0)
         goal = self._target
         if self._bounds is not None:
             goal = self._bounds.within(goal, u)
@@ -106,11 +108,12 @@ class Continuation:
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
         along = (np.swapaxes(U, -1, -2) @ missing[..., None])[..., 0]
         size = s[:, :1] * s[:, :1]
-        answer = np.where(s > 1e-12 * s[:, :1], s, 0.0) / np.maximum(s * s + self._damping[states, None] * size, 1e-300)
+        answer = np.where(s > _NOTHING * s[:, :1], s, 0.0)
+        answer /= np.maximum(s * s + self._damping[states, None] * size, TINY)
         step = (np.swapaxes(Vt, -1, -2) @ (answer * along)[..., None])[..., 0]
         if self._straight:
             return step
-        return step * np.minimum(1.0, _LONGEST / np.maximum(np.abs(step).max(axis=-1, keepdims=True), 1e-300))
+        return step * np.minimum(1.0, _LONGEST / np.maximum(np.abs(step).max(axis=-1, keepdims=True), TINY))
 
     def _moved(self, states: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Configurations of some states after a step, and which of them could take it."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from coupler.contact.step.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.model import ModelError
+from coupler.model.tolerances import TINY
 from coupler.model.wording import in_state
 
 if TYPE_CHECKING:
@@ -65,4 +66,4 @@ def fastest_joint(engine: Engine, state: np.ndarray) -> tuple[str, float, float]
     robot, v = engine.robot, state[engine.layout.places["v"]]
     speeds = {joint: float(np.abs(v[robot.v_slice(joint)]).max(initial=0.0)) for joint in robot.independent_joints}
     joint = max(speeds, key=lambda name: speeds[name])
-    return joint, speeds[joint], min(_TURN / max(speeds[joint], 1e-9), 0.5 * engine.step)
+    return joint, speeds[joint], min(_TURN / max(speeds[joint], TINY), 0.5 * engine.step)

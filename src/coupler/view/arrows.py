@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from coupler.model import Robot
+from coupler.model.tolerances import TINY
 
 COLOUR = (0.82, 0.13, 0.18)
 SHAFT, HEAD, HEAD_LENGTH = 0.009, 0.028, 0.06  # radii, and the length of the head
@@ -22,4 +23,4 @@ def arrow_extents(forces: np.ndarray, scale: float, size: float) -> np.ndarray:
     """From the starts of arrows to their tips, (n, 3), m, for forces, (n, 3), N."""
     extent = scale * forces
     length = np.linalg.norm(extent, axis=1, keepdims=True)
-    return extent * np.minimum(1.0, _LONGEST * size / np.maximum(length, 1e-12))
+    return extent * np.minimum(1.0, _LONGEST * size / np.maximum(length, TINY))

@@ -17,6 +17,7 @@ from coupler.model.numbers import numbers
 from coupler.rotation import quaternion_exp, quaternion_log
 
 _STEP = 0.08  # rad, or parts of the robot's size: how far a step goes
+_ARRIVED = 1e-6  # rad, m or parts of a quaternion: as close as a user wants to be
 _MOST = 80  # steps
 
 
@@ -130,7 +131,7 @@ class Posing:
             self.robot.check(self.q)
         except ModelError as error:
             self.message = str(error)
-        arrived = float(np.abs(self._way(goal)).max(initial=0.0)) < 1e-6
+        arrived = float(np.abs(self._way(goal)).max(initial=0.0)) < _ARRIVED
         if arrived and self.message:
             self.message = f"here the robot is singular: {self.message}"
         elif self.message:

@@ -9,6 +9,7 @@ import numpy as np
 from coupler.inertia import mass_matrix
 from coupler.kinematics import frame_jacobian, frame_pose, frame_velocity
 from coupler.model import Robot
+from coupler.model.tolerances import TINY
 
 _STRENGTH = 4.0  # times the robot's weight, at a stretch of its size
 _DAMPING = 0.7  # of what is critical for the whole robot
@@ -50,7 +51,7 @@ class Pull:
         J = frame_jacobian(self.robot, q, self.body, axes="world")
         at_point = J[3:] + np.cross(J[:3].T, arm).T
         mobility = at_point @ np.linalg.solve(mass_matrix(self.robot, q), at_point.T)
-        return 1.0 / max(float(np.linalg.eigvalsh(mobility)[-1]), 1e-12)
+        return 1.0 / max(float(np.linalg.eigvalsh(mobility)[-1]), TINY)
 
     def ends(self, q: np.ndarray) -> np.ndarray:
         """Where it begins and ends, (2, 3), m."""

@@ -7,11 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from coupler.model.tolerances import TINY
 from coupler.view.camera import Camera
 from coupler.view.figure.surface import Surface
 
 _FINE = 2  # pixels across one of the picture, which are then averaged
 _CHUNK = 1 << 16  # pixels that are looked at together
+_NEAR = 1e-3  # of the distance to what is looked at: nothing nearer is drawn
+_EDGE = 1e-9  # weights of corners that are less below zero are rounding: pixels on edges belong to a triangle
+_SIDEWAYS = 1e-9  # twice its area in pixels: a smaller triangle is seen from the side
 _AMBIENT, _DIFFUSE, _SHINE = 0.62, 0.42, 0.10
 _LIGHT = np.array([-0.45, 0.65, 0.62])  # from the camera: to the right, up, and towards it
 _SKY, _HORIZON = np.array([1.0, 1.0, 1.0]), np.array([0.955, 0.965, 0.98])
@@ -58,7 +62,7 @@ def picture(painted: list[Painted], camera: Camera, width: int, height: int) -> 
         front = owner[seen]
         weights = _weights(planes[front], seen % wide, seen // wide)
         normal = np.einsum("nk,nkj->nj", weights, normals[front])
-        normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
+        normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), TINY)
         facing = np.abs(normal @ (_LIGHT / np.linalg.norm(_LIGHT)))
         shade = _AMBIENT + _DIFFUSE * facing
         shine = _SHINE * facing**24
@@ -91,8 +95,8 @@ def _seen(
             for k in range(3):
                 np.add.at(smooth, piece.surface.triangles[:, k], across)
             normal = smooth[piece.surface.triangles]
-        normal = normal / np.maximum(np.linalg.norm(normal, axis=2, keepdims=True), 1e-30)
-        near = 1e-3 * float(np.linalg.norm(camera.target - camera.position))
+        normal = normal / np.maximum(np.linalg.norm(normal, axis=2, keepdims=True), TINY)
+        near = _NEAR * float(np.linalg.norm(camera.target - camera.position))
         kept = (triangles[:, :, 2] > near).all(axis=1)
         if piece.lit and not piece.flat:  # closed surfaces, whose far side is not seen
             kept &= np.einsum("ni,ni->n", across, triangles[:, 0]) > 0.0  # by these axes, all is seen in a mirror
@@ -125,7 +129,7 @@ def _fragments(
         y, x = np.divmod(place, across[triangle])
         x, y = x + low[triangle, 0], y + low[triangle, 1]
         weights = _weights(planes[triangle], x, y)
-        inside = weights.min(axis=1) >= -1e-9
+        inside = weights.min(axis=1) >= -_EDGE
         yield triangle[inside], (y * wide + x)[inside], weights[inside]
         start = stop
 
@@ -136,7 +140,7 @@ def _planes(corners: np.ndarray) -> np.ndarray:
     by_x, by_y = p[:, :, 1] - q[:, :, 1], q[:, :, 0] - p[:, :, 0]
     constant = p[:, :, 0] * q[:, :, 1] - p[:, :, 1] * q[:, :, 0]
     whole = constant.sum(axis=1)
-    some = np.abs(whole) > 1e-9
+    some = np.abs(whole) > _SIDEWAYS
     planes = np.stack([by_x, by_y, constant], axis=1) / np.where(some, whole, 1.0)[:, None, None]
     planes[~some] = np.array([[0.0], [0.0], [-1.0]])  # seen from the side: nothing is within
     return planes

@@ -17,6 +17,7 @@ from coupler.model import ModelError, Robot
 from coupler.simulate import Log
 from coupler.view.arrows import metres_per_newton
 
+_NO_FORCE = 1e-12  # N: the same without gravity
 _PRESSED = 1e-6  # of the robot's weight: a force below is none
 _TRACED = 400  # points of the way of a frame
 
@@ -81,7 +82,7 @@ class Recording:
         """Points and forces of the contacts that press at a row, (n, 3) each, m and N."""
         forces, points = np.asarray(self.forces[row], float), np.asarray(self.points[row], float)
         weight = self.robot.mass * float(np.linalg.norm(self.robot.gravity))
-        strong = np.linalg.norm(forces, axis=1) > max(_PRESSED * weight, 1e-12)
+        strong = np.linalg.norm(forces, axis=1) > max(_PRESSED * weight, _NO_FORCE)
         strong &= np.isfinite(points).all(axis=1)
         return points[strong], forces[strong]
 

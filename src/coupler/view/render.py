@@ -17,7 +17,7 @@ from coupler.model.tree import GROUND
 from coupler.simulate import Log
 from coupler.simulate.archive import check_target, unwritten
 from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
-from coupler.view.camera import Camera
+from coupler.view.camera import Camera, grid_cell
 from coupler.view.figure import Colouring, Figure, Surface
 from coupler.view.figure.surface import bar, cone, joined
 from coupler.view.plotting import matplotlib_module
@@ -27,6 +27,7 @@ from coupler.view.skeleton import outline
 
 _GRID, _SHADOW = np.array([0.80, 0.82, 0.86]), np.array([0.87, 0.88, 0.90])
 _LIGHT = np.array([0.35, -0.25, 1.0])  # shadows fall along it, whose last entry is along up
+_ABOVE = 5e-4  # of the robot's size: how far shadows are above the ground
 _MOST = 1800  # frames
 
 
@@ -138,7 +139,7 @@ class Stage:
         up = self.figure.up
         a, b = (axis for axis in np.eye(3) if not axis @ up)
         extent = float(np.linalg.norm(self._high - self._low))
-        cell = 10.0 ** np.floor(np.log10(max(extent, 1e-3) / 2.0))
+        cell = grid_cell(extent)
         middle = (self._low + self._high) / 2
         count = int(np.clip(np.ceil(1.5 * extent / cell), 5, 20))
         wide = 0.0012 * extent
@@ -165,7 +166,7 @@ class Stage:
             flat = np.stack([points @ a + _LIGHT[0] * heights, points @ b + _LIGHT[1] * heights], axis=1)
             corners = outline(flat) if len(flat) else flat
             if len(corners) > 2:
-                above = (self._level + 5e-4 * self.figure.size) * up
+                above = (self._level + _ABOVE * self.figure.size) * up
                 around = corners[:, :1] * a + corners[:, 1:] * b + above
                 count = len(around) - 2
                 fan = np.stack([np.zeros(count, int), np.arange(count) + 1, np.arange(count) + 2], axis=1)

@@ -34,6 +34,7 @@ from coupler.threads import together
 _LARGE = 7_500  # lines of a kernel, which would take seconds to compile with all effort: not worth it for one state
 _HUGE = 10_000  # lines of a kernel, which would take seconds even with less effort
 _LONG = 40_000  # lines of a module, which take the better part of a second to compile with all effort
+_TICK = 1e-9  # s: no part of a batch takes less
 _CALM = 0.05  # s that a part of a batch may run while Ctrl-C waits
 _FIRST = 16  # pieces in the first part of a batch, before its speed is known
 _COUNTER = np.dtype(np.int64)  # of states that threads have taken
@@ -182,7 +183,7 @@ class Native(Executable):
         while first < states and answer:
             last, start = min(first + self._calm, states), perf_counter()
             answer_of_part = self._share(entry, last - first, tuple(array[first:last] for array in arrays))
-            self._calm = self._states_in(_CALM / max(perf_counter() - start, _CALM * 1e-9) * (last - first))
+            self._calm = self._states_in(_CALM / max(perf_counter() - start, _TICK) * (last - first))
             first, answer = last, max(answer, answer_of_part) if answer_of_part else REFUSED
         return answer
 

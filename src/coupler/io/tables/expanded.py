@@ -20,6 +20,7 @@ EXPANDED = "tree_expanded"
 _WORLD = ("world", GROUND)
 _POINTS = re.compile(r"table\w*_body(\w+)_points_m")
 _KEYS = ("name", "parent", "joint_type", "placement_in_parent_m", "mass_kg", "com_in_body_origin_m")
+_EXACT = 1e-9  # how far E Eᵀ may be from 1: these files are computed, and print most of their digits
 _ROTATION = "fixed_rotation_parent_from_body"  # of vectors along the body's axes to the parent's
 
 
@@ -83,7 +84,7 @@ def _euler(where: str, rotation: Any) -> dict[str, Any]:
     if (
         R.shape != (3, 3)
         or not np.abs(R).max() < 2.0
-        or np.abs(R @ R.T - np.eye(3)).max() > 1e-9
+        or np.abs(R @ R.T - np.eye(3)).max() > _EXACT
         or np.linalg.det(R) < 0
     ):
         raise ModelError(f"{where}: its {_ROTATION!r} must be a rotation, 3 × 3, got {clipped(rotation)}")

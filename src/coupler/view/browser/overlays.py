@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _POINT, _CONE = (0.55, 0.05, 0.10), (0.95, 0.75, 0.25)
 _TRACES = ((0.10, 0.44, 0.76), (0.05, 0.60, 0.47), (0.58, 0.34, 0.72), (0.85, 0.52, 0.10))
 _NOWHERE = 1e5  # of the robot's size: out of sight, where contacts are before they are placed
+_UNSEEN = 1e-6  # of the robot's size: a cone that is not to be seen
 _CONE_HEIGHT, _SIDES = 0.12, 28  # of a cone, over the robot's size, and how many sides it has
 
 
@@ -53,7 +54,7 @@ class Overlays:
             point_shape="circle",
             visible=False,
         )
-        cone = _cone(np.zeros(3), np.eye(3)[2], 1.0, 1e-6 * size)  # not to be seen before it is placed
+        cone = _cone(np.zeros(3), np.eye(3)[2], 1.0, _UNSEEN * size)  # not to be seen before it is placed
         self._cones = self._scene.add_mesh_simple(
             "/friction cones",
             cone.vertices,

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.model import ModelError
+from coupler.model.tolerances import CLOSED, WITHIN_LIMITS
 from coupler.view.browser.robot_scene import RobotScene
 from coupler.view.posing import Coordinate, Posing
 
 if TYPE_CHECKING:
     from viser import ViserServer
 
+_NARROWEST = 1e-6  # rad or m, between the ends of a slider
 _STEPS = 400  # of a slider, from its one end to the other
 _MOST_OPEN = 12  # sliders that are shown at once; more are folded by joint
 _MOST_LISTED = 40  # joints one under the other; more are folded by so many
@@ -84,7 +86,7 @@ class PosePanel:
 
     def _add_slider(self, coordinate: Coordinate, value: float, label: str) -> None:
         unit = "rad" if coordinate.angular else "m"
-        step = 10.0 ** np.floor(np.log10(max(coordinate.high - coordinate.low, 1e-6) / _STEPS))  # few digits
+        step = 10.0 ** np.floor(np.log10(max(coordinate.high - coordinate.low, _NARROWEST) / _STEPS))  # few digits
         limits = f"limits {coordinate.low:.3g} and {coordinate.high:.3g} {unit}"
         slider = self._gui.add_slider(
             label,
@@ -163,8 +165,8 @@ def followers_html(posing: Posing) -> str:
         if name in set_ones or kind.nq != kind.nv:
             continue
         for x, low, high in zip(np.atleast_1d(position), kind.lower, kind.upper, strict=True):
-            rows.append(_row(name, f"{x:.3f}", low - 1e-9 <= x <= high + 1e-9, _limits(low, high)))
-    loops = [_row(name, f"{float(e):.1e}", float(e) < 1e-6, "") for name, e in robot.loop_errors(posing.q).items()]
+            rows.append(_row(name, f"{x:.3f}", low - WITHIN_LIMITS <= x <= high + WITHIN_LIMITS, _limits(low, high)))
+    loops = [_row(name, f"{float(e):.1e}", float(e) < CLOSED, "") for name, e in robot.loop_errors(posing.q).items()]
     return _table("joints that follow", rows) + _table("loops, open by (m or rad)", loops)
 
 

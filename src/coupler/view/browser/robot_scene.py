@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.model.tree import GROUND
-from coupler.view.camera import Camera
+from coupler.view.camera import Camera, grid_cell
 from coupler.view.figure import Colouring, Figure
 from coupler.view.figure.colours import ACCENT
 from coupler.view.figure.surface import turned_to
@@ -131,7 +131,7 @@ def dress(server: ViserServer, figure: Figure, low: np.ndarray, high: np.ndarray
     server.initial_camera.near, server.initial_camera.far = 0.005 * away, 100.0 * away
     _light(scene, camera)
     extent = float(np.linalg.norm(high - low))
-    cell = 10.0 ** np.floor(np.log10(max(extent, 1e-3) / 2.0))
+    cell = grid_cell(extent)
     for k, (rotation, place) in enumerate(_grounds(figure, low, high)):
         scene.add_grid(
             f"/floor{k or ''}",

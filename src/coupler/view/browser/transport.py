@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 SPEEDS = ("0.05 ×", "0.1 ×", "0.25 ×", "0.5 ×", "1 ×", "2 ×", "4 ×")
+_SHORTEST = 1e-6  # s, of a slider
 _FRAMES = 30.0  # a second
 _LONGEST = 0.25  # s: what a frame goes on at the most, after the machine was busy
 _SETTLED = 0.4  # s after a user let go of the slider
@@ -41,7 +42,7 @@ class Transport:
         self._speed, self._scrubs, self._wake, self._stopped = 1.0, 0, threading.Event(), False
         self.button = gui.add_button("Pause")
         self.button.on_click(lambda _: self.play(not self.playing))
-        span = max(end - start, 1e-6)
+        span = max(end - start, _SHORTEST)
         step = float(10.0 ** np.floor(np.log10(span / 500.0)))
         self.slider = gui.add_slider("Time (s)", round(start, 6), round(start + span, 6), step, round(start, 6))
         self.slider.on_update(self._scrubbed)

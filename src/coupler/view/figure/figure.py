@@ -22,6 +22,8 @@ from coupler.view.skeleton import View
 _SHADE = 0.62  # how bright a rotor is beside its link
 _COVERED = 0.3  # of a link's extent: points so near to its shapes are covered by them
 _AROUND = 0.2  # of the robot's extent: how much of the ground, tables and terrain counts as near it
+_SMALLEST = 1e-6  # m: the size of a robot of points
+_NO_LENGTH = 1e-9  # m: a shorter spring has no direction
 _COILS, _PER_COIL = 9, 10  # of a spring, and lines that make one
 
 
@@ -81,7 +83,7 @@ class Figure:
         self.solids += [self._solid(part) for part in parts]
         self._index = {body: i for i, body in enumerate(self.bodies)}
         low, high = self.bounds(self.poses(robot.neutral()))
-        self.size = max(float(np.linalg.norm(high - low)), 1e-6)
+        self.size = max(float(np.linalg.norm(high - low)), _SMALLEST)
 
     def _shapes(self) -> dict[int, list[Solid]]:
         """Solids from shapes, by link: those to be seen, or else those that touch."""
@@ -203,7 +205,7 @@ def _coil(start: np.ndarray, end: np.ndarray, radius: float) -> np.ndarray:
     """A coil from one point to another as lines, with straight ends."""
     along = end - start
     length = float(np.linalg.norm(along))
-    if length < 1e-9:
+    if length < _NO_LENGTH:
         return np.zeros((0, 2, 3))
     t = np.linspace(0.0, 1.0, _COILS * _PER_COIL + 1)
     angle, z = 2.0 * np.pi * _COILS * t, along / length

@@ -29,6 +29,7 @@ _HUB, _HUB_LENGTH = 1.3, 2.9  # of a joint, over the rod's radius
 _DISC = 0.02, 0.055  # the least and largest radius of a rotor, over the robot's size
 _FLAT = 0.32  # the thickness of a rotor over its radius
 _BOLTS = 3  # on a rotor, by which one sees it turn
+_NO_LENGTH = 1e-9  # of the robot's size
 _ALONG = 1e-6  # rad, or of the robot's size: what lies so near to an axis is along it
 _STROKE = 0.25  # half the range of a slide without limits, over its length or the robot's size
 
@@ -73,7 +74,7 @@ class LinkShapes:
         tree = self._robot.tree
         if tree.links[link].inertia.m > 0.0 or not _slides(self._joint(link)):
             return False
-        return self._length(link) < 1e-9 * self.size or all(_slides(self._joint(i)) for i in tree.children[link])
+        return self._length(link) < _NO_LENGTH * self.size or all(_slides(self._joint(i)) for i in tree.children[link])
 
     def _joint(self, link: int) -> TreeJoint:
         return self._joints[self._robot.tree.links[link].joint]

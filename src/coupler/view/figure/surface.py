@@ -15,6 +15,8 @@ from coupler.contact.collision.faces import Faces
 
 _SIDES = 24  # of what is round
 _ARC = 5  # points of a quarter of a circle
+_SHORT = 1e-9  # of its thickness: a rod of no length is a ball
+_SHORTEST = 1e-6  # m: bars of no length are seen as discs
 _CHAMFER = 0.12  # of its radius: how much the edges of a cylinder are broken, so that they catch the light
 
 
@@ -101,7 +103,7 @@ def rod(start: np.ndarray, end: np.ndarray, thick: float, thin: float) -> Surfac
     """A tapered rod with round ends from one point to another: radii at both, m."""
     along = np.asarray(end, dtype=float) - start
     length = float(np.linalg.norm(along))
-    if length < 1e-9 * thick:
+    if length < _SHORT * thick:
         return ball(thick).moved(np.eye(3), start)
     return capsule(thick, thin, length).moved(turned_to(along), start)
 
@@ -124,7 +126,7 @@ def cone(base: np.ndarray, tip: np.ndarray, radius: float) -> Surface:
 def bar(start: np.ndarray, end: np.ndarray, radius: float) -> Surface:
     """A cylinder from one point to another."""
     along = end - start
-    return cylinder(radius, max(float(np.linalg.norm(along)), 1e-6)).moved(turned_to(along), (start + end) / 2)
+    return cylinder(radius, max(float(np.linalg.norm(along)), _SHORTEST)).moved(turned_to(along), (start + end) / 2)
 
 
 def box(size: np.ndarray) -> Surface:
