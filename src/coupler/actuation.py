@@ -21,6 +21,7 @@ from coupler.algorithms.inverse_actuation import actuated_motion_program, actuat
 from coupler.compiled import attempted, driven, run, zeros
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
+from coupler.model.actuators import by_actuator
 from coupler.model.numbers import batch_of, numbers
 from coupler.model.wording import in_state
 
@@ -97,12 +98,12 @@ def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
 
     Args:
         q: (..., nq), closed configurations.
-        forces: (..., actuators), forces of actuators, N m or N.
+        forces: (..., actuators), or a dictionary by name, forces of actuators, N m or N.
 
     Returns:
         (..., nv), N m or N.
     """
-    return run(driven(robot), generalized_forces_program, q, forces)
+    return run(driven(robot), generalized_forces_program, q, by_actuator(robot, "forces", forces))
 
 
 def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
@@ -118,7 +119,7 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
     Args:
         q: (..., nq), closed configurations.
         tau: (..., nv), forces at independent joints.
-        weights: (actuators,), positive, the cost of each actuator's force; 1 if None.
+        weights: (actuators,), or by name, positive, the cost of each actuator's force; 1 if None.
         exact: whether to raise an error if the actuators cannot produce τ. Otherwise Aᵀ f is as close to τ as possible:
             in a floating robot, whose base nothing drives, the joints get what they need, and the base gets nothing.
 
@@ -142,7 +143,7 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
 def _weights(robot: Robot, weights: Any) -> np.ndarray:
     """The cost of each actuator's force."""
     count = len(driven(robot).actuators)
-    cost = np.ones(count) if weights is None else numbers("weights", weights, (count,))
+    cost = np.ones(count) if weights is None else numbers("weights", by_actuator(robot, "weights", weights), (count,))
     if not (cost > 0.0).all():
         raise ModelError(f"weights must be above zero, got {cost.tolist()}")
     return cost
@@ -181,7 +182,7 @@ def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) 
 
     Args:
         q: (..., nq), closed configurations.
-        rates: (..., actuators), u̇, rad/s or m/s.
+        rates: (..., actuators), or a dictionary by name, u̇, rad/s or m/s.
         near: (..., nv), the velocities that v is closest to where actuators leave a choice; zero if None.
 
     Returns:
@@ -190,7 +191,7 @@ def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) 
     Raises:
         ModelError: if no motion of the robot gives all actuators these rates, naming one of them.
     """
-    return _moved(robot, q, rates, near, "velocity")
+    return _moved(robot, q, by_actuator(driven(robot), "rates", rates), near, "velocity")
 
 
 def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: Any = None) -> np.ndarray:
@@ -198,7 +199,7 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
 
     Args:
         q, v: (..., nq) and (..., nv), states.
-        rates: (..., actuators), ü, rad/s² or m/s².
+        rates: (..., actuators), or a dictionary by name, ü, rad/s² or m/s².
         near: (..., nv), the accelerations that a is closest to where actuators leave a choice; zero if None.
 
     Returns:
@@ -207,7 +208,7 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
     Raises:
         ModelError: if no motion of the robot gives all actuators these rates, naming one of them.
     """
-    bias = actuator_accelerations(robot, q, v, zeros(robot, q))
+    rates, bias = by_actuator(driven(robot), "rates", rates), actuator_accelerations(robot, q, v, zeros(robot, q))
     return _moved(robot, q, _given("rates", rates, len(robot.actuators), bias) - bias, near, "acceleration")
 
 

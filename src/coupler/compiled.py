@@ -7,7 +7,7 @@ are kept in a dictionary of their robot, next to the functions that take a singl
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from coupler.graph.interning import uncollected
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import as_array
 from coupler.model.robot import check_robot
-from coupler.model.wording import in_state
+from coupler.model.wording import clipped, in_state
 
 __all__ = [
     "attempted",
@@ -49,7 +49,7 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
     key = (make, options) if options else make
     try:
         result = robot.__dict__["_memory"][key](*vectors)
-    except (KeyError, AttributeError):  # the first call, or no robot
+    except (KeyError, AttributeError, TypeError):  # the first call, or no robot, or a name that cannot be one
         result = None
     return _run_with_checks(robot, make, vectors, options) if result is None else result
 
@@ -57,6 +57,9 @@ def run(robot: Robot, make: Callable[..., Any], *vectors: Any, options: tuple[An
 def _run_with_checks(robot: Robot, make: Callable[..., Any], vectors: tuple[Any, ...], options: tuple[Any, ...]) -> Any:
     """`run` for what machine code does not take as it is, and for the first call, after which it may."""
     check_robot(robot)
+    for option in options:
+        if not isinstance(option, Hashable):
+            raise ModelError(f"robot {robot.name!r}: a name must be a text, got {clipped(option)}")
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = _compiled(robot, make, options, single)
     dtype = compiled.executable.dtype

@@ -12,7 +12,7 @@ Results are new arrays and depend on the arguments alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from coupler.compiled import driven, on_bodies, run, run_on_state, zeros
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 from coupler.model.actuators import by_actuator
+from coupler.model.names import names_given
 
 __all__ = [
     "bias_force",
@@ -163,7 +164,7 @@ def bias_force(robot: Robot, q: Any, v: Any, f_ext: Any = None) -> np.ndarray:
     return inverse_dynamics(robot, q, v, zeros(robot, q), f_ext)
 
 
-def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
+def inverse_osim(robot: Robot, q: Any, frames: Iterable[str]) -> np.ndarray:
     """J H⁻¹ Jᵀ: the inverse operational-space inertia of frames, by the extended force propagator algorithm (C-EFPA).
 
     Args:
@@ -175,10 +176,9 @@ def inverse_osim(robot: Robot, q: Any, frames: Sequence[str]) -> np.ndarray:
         first, about its origin and along its axes: forces f at the frames, N m and N, change their accelerations,
         rad/s² and m/s², by Ω f.
     """
-    if isinstance(frames, str):
-        raise ModelError(f"frames must be a list of names, got {frames!r}")
-    omega = run(robot, _inverse_osim_program, q, options=tuple(frames))
-    size = 6 * len(frames)
+    names = names_given("frames", frames)
+    omega = run(robot, _inverse_osim_program, q, options=names)
+    size = 6 * len(names)
     return omega.reshape(*omega.shape[:-1], size, size)
 
 

@@ -5,7 +5,7 @@ Leading dimensions of q, v, a are a batch, computed in lanes and threads. Number
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,9 +17,10 @@ from coupler.algorithms.reaction_rules import MinimumNorm, Rule, Share, Shares, 
 from coupler.algorithms.sharing import Sharings
 from coupler.algorithms.sharing_plan import meeting, planned
 from coupler.compiled import on_bodies, remembered, run, run_on_state
-from coupler.model import ModelError, Robot
+from coupler.model import Robot
+from coupler.model.names import names_given
 from coupler.model.robot import check_robot
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 
 __all__ = ["JointForces", "MinimumNorm", "Share", "Shares", "StiffnessWeighted", "determinate_forces", "joint_forces"]
 
@@ -71,9 +72,9 @@ class _Parts(Mapping[str, Any]):
         self._values, self._places = values, places
 
     def __getitem__(self, name: str) -> Any:
-        place = self._places.get(name)
+        place = self._places.get(name) if isinstance(name, str) else None
         if place is None:
-            raise KeyError(f"there is no {name!r}; there are {listed(self._places)}")
+            raise KeyError(f"there is no {clipped(name)}; there are {listed(self._places, like=name)}")
         return _Parts(self._values, place) if isinstance(place, Mapping) else self._values[..., place]
 
     def __iter__(self) -> Iterator[str]:
@@ -92,7 +93,7 @@ def joint_forces(
     v: Any,
     a: Any,
     f_ext: Any = None,
-    actuators: Sequence[str] | None = None,
+    actuators: Iterable[str] | None = None,
     rule: Rule | Share | Sequence[Share] | str = "kept_rows",
 ) -> JointForces:
     """The forces in every joint and every loop for a motion, actuators and constraints apart. [001, §V-D]
@@ -118,7 +119,7 @@ def joint_forces(
         rule: how joints of over-constrained loops share loads.
     """
     check_robot(robot)
-    names, chosen = _names(actuators), rule_of(rule)
+    names, chosen = _driven(actuators), rule_of(rule)
     layout = remembered(robot, (joint_forces_layout, names), joint_forces_layout, names)
     plan = None if chosen is None else remembered(robot, (_plan, names, chosen), _plan, names, chosen)
     if f_ext is None and not names and plan is None:
@@ -130,7 +131,7 @@ def joint_forces(
     return _by_name(layout, forces)
 
 
-def determinate_forces(robot: Robot, actuators: Sequence[str] | None = None) -> JointForces:
+def determinate_forces(robot: Robot, actuators: Iterable[str] | None = None) -> JointForces:
     """Which forces of `joint_forces` statics determine, whatever the rule: the same record, with True and False.
 
     An entry is False if the force depends, in some generic configuration, on how joints of an over-constrained loop
@@ -140,15 +141,13 @@ def determinate_forces(robot: Robot, actuators: Sequence[str] | None = None) -> 
         actuators: as in `joint_forces`.
     """
     check_robot(robot)
-    names = _names(actuators)
+    names = _driven(actuators)
     layout = remembered(robot, (joint_forces_layout, names), joint_forces_layout, names)
     return _by_name(layout, remembered(robot, (_determinate, names), _determinate, names).copy())
 
 
-def _names(actuators: Sequence[str] | None) -> tuple[str, ...]:
-    if isinstance(actuators, str) or not all(isinstance(joint, str) for joint in actuators or ()):
-        raise ModelError(f"actuators must be a list of names of joints, got {actuators!r}")
-    return tuple(actuators or ())
+def _driven(actuators: Iterable[str] | None) -> tuple[str, ...]:
+    return () if actuators is None else names_given("actuators", actuators)
 
 
 def _by_name(layout: ForceLayout, forces: np.ndarray) -> JointForces:

@@ -170,7 +170,7 @@ def energies(robot: Robot, q: np.ndarray, v: np.ndarray, loop_velocities: np.nda
 def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
     """The number of the link that a frame is on, and the transform from the link's frame to it."""
     known = remembered(robot, _places, _places)
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         named = listed([*robot.frame_names, *robot.body_names], like=name)
         raise ModelError(f"robot {robot.name!r} has no frame, contact point or body {name!r}; it has {named}")
     return known[name]
@@ -187,7 +187,7 @@ def _places(robot: Robot) -> dict[str, tuple[int, Transform]]:
 
 
 def _along_world(axes: str) -> bool:
-    if axes not in ("frame", "world"):
+    if not isinstance(axes, str) or axes not in ("frame", "world"):
         raise ModelError(f"axes must be 'frame' or 'world', got {axes!r}")
     return axes == "world"
 

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from coupler.actuation import actuator_positions, actuator_velocities, motor_forces
-from coupler.files import whole_file
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import as_array, numbers
+from coupler.model.outputs import check_target, written_whole
 from coupler.model.robot import check_robot
 
 __all__ = ["ActuatorSizing", "size_actuators"]
@@ -86,9 +86,10 @@ class ActuatorSizing:
         """Writes the table of `summary`, a row for each actuator, and returns its path."""
         text = io.StringIO()
         csv.writer(text).writerows(self._rows("{!r}"))
-        with _written(Path(path)) as file:
+        path = check_target(path)
+        with written_whole(path) as file:
             file.write(text.getvalue().encode())
-        return Path(path)
+        return path
 
     def plot(self, path: str | os.PathLike[str]) -> Path:
         """Plots forces, speeds and powers over time, and energies, and returns the picture's path.
@@ -119,12 +120,13 @@ class ActuatorSizing:
         bars.set_ylabel("J")
         bars.set_title("energy", loc="left", fontsize=10)
         bars.legend(fontsize=8)
-        with _written(Path(path)) as file:
+        path = check_target(path)
+        with written_whole(path) as file:
             try:
-                figure.savefig(file, format=Path(path).suffix.removeprefix(".") or "png", dpi=120)
+                figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=120)
             except ValueError as error:
                 raise ModelError(f"{path}: the picture cannot be written: {error}") from None
-        return Path(path)
+        return path
 
     def _rows(self, number: str) -> list[list[str]]:
         rows = [["actuator", "units", *_COLUMNS]]
@@ -182,10 +184,3 @@ def size_actuators(
 
 def _peak(x: np.ndarray) -> np.ndarray:
     return np.abs(x).max(axis=0)
-
-
-def _written(path: Path) -> Any:
-    """A file to write to; a ModelError if its folder does not exist."""
-    if not path.parent.is_dir():
-        raise ModelError(f"{path}: there is no folder {str(path.parent)!r}")
-    return whole_file(path)

@@ -257,7 +257,7 @@ def test_mistakes_between_parts_are_told() -> None:
         b.actuator("motor", "hinge")
     with pytest.raises(ModelError, match="has no actuators"):
         coupler.actuator_velocities(pendulum().build(), [0.0], [0.0])
-    with pytest.raises(ModelError, match="an Actuator is wanted"):
+    with pytest.raises(ModelError, match="takes a list of Actuator, got"):
         b.build().with_actuators(["hinge"])  # type: ignore[list-item]
     b = RobotBuilder("ball")
     b.body("bob", 1.0, (0, 0, -0.5), (0.1, 0.1, 0.1))

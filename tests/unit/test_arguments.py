@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import coupler
 from coupler import ModelError, Robot, robots
+from coupler.model import Sphere
 
 FUNCTIONS = [
     name
@@ -96,3 +98,96 @@ def test_forces_on_the_bodies_of_no_states_are_taken(function: str, robot: Robot
     sound["q"] = np.zeros((0, robot.nq))
     result = getattr(coupler, function)(robot, **sound)
     assert len(next(iter(result.joints.values())) if function == "joint_forces" else result) == 0
+
+
+NO_NAMES: list[Any] = [None, 3, ["knee"], {}, {"a": 1}, np.zeros(2), np.array(["a"]), b"knee", "", "knee", "*", 1.5]
+
+
+def with_names(robot: Robot) -> dict[str, Callable[[Any], Any]]:
+    """Everything that takes the name of a part or a word, or a list of names."""
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    body, simulation = robot.body_names[-1], coupler.Simulation(robot, contacts=())
+    return {
+        "frame_pose": lambda name: coupler.frame_pose(robot, q, name),
+        "frame_jacobian": lambda name: coupler.frame_jacobian(robot, q, name),
+        "axes": lambda name: coupler.frame_jacobian(robot, q, body, axes=name),
+        "inverse_osim": lambda name: coupler.inverse_osim(robot, q, [name]),
+        "joint_forces": lambda name: coupler.joint_forces(robot, q, v, v, actuators=[name]),
+        "rule": lambda name: coupler.joint_forces(robot, q, v, v, rule=name),
+        "determinate_forces": lambda name: coupler.determinate_forces(robot, [name]),
+        "q_slice": robot.q_slice,
+        "v_slice": robot.v_slice,
+        "hold": lambda name: robot.close(q, hold=[name]),
+        "cluster": lambda name: robot.cluster_subspaces(q, 33 if isinstance(name, int) else name),
+        "body": lambda name: robot.with_shape("ball", Sphere(0.1), body=name),
+        "backend": robot.with_backend,
+        "closure": lambda name: robot.with_closure({"loop": name}),
+        "with_actuators": lambda name: robot.with_actuators([name]),
+        "robots.load": robots.load,
+        "integrator": lambda name: coupler.Simulation(robot, contacts=(), integrator=name),
+        "limits": lambda name: coupler.Simulation(robot, contacts=(), limits=name),
+        "limits on the way": lambda name: coupler.configuration_of_actuators(robot, [0.0, 0.0], limits=name),
+        "kind": lambda name: coupler.Actuator("motor", "joint", kind=name),
+        "Shares": lambda name: coupler.Shares([name]),
+        "otherwise": lambda name: coupler.Shares([], otherwise=name),
+        "motors": lambda name: simulation.step(motors=dict.fromkeys([str(name)], 0.0)),
+    }
+
+
+@pytest.mark.parametrize("what", with_names(robots.load("five_bar")))
+def test_what_is_no_name_is_refused(what: str, robot: Robot) -> None:
+    for wrong in NO_NAMES:
+        with pytest.raises(ModelError) as told:
+            with_names(robot)[what](wrong)
+        assert len(str(told.value)) < 400
+
+
+def test_what_is_no_list_of_names_is_refused(robot: Robot) -> None:
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    no_lists: list[Any] = [3, "knee", [3], np.zeros(2), [["knee"]], robots]
+    for wrong in no_lists:
+        with pytest.raises(ModelError, match="frames must be a list of names, got"):
+            coupler.inverse_osim(robot, q, wrong)
+        with pytest.raises(ModelError, match="actuators must be a list of names, got"):
+            coupler.joint_forces(robot, q, v, v, actuators=wrong)
+        with pytest.raises(ModelError, match="hold must be a list of names, got"):
+            robot.close(q, hold=wrong)
+    assert coupler.inverse_osim(robot, q, (body for body in robot.body_names[-2:])).shape == (12, 12)
+
+
+def test_parts_are_found_by_name_and_near_ones_are_offered(robot: Robot) -> None:
+    motor, joint = robot.actuators[1], robot.joints[1]
+    assert robot.actuators[motor.name] is motor and robot.joints[joint.name] is joint
+    assert robot.joints[:1] == (robot.joints[0],) and list(robot.joints) == [*robot.joints]
+    again = pickle.loads(pickle.dumps(robot))
+    assert again.actuators[motor.name] == motor
+    q, simulation = robot.neutral(), coupler.Simulation(robot, contacts=())
+    typing_error = motor.name[:-1] + "x"
+    for asked in (
+        lambda: robot.actuators[typing_error],
+        lambda: simulation.step(motors={typing_error: 1.0}),
+        lambda: coupler.generalized_forces(robot, q, {typing_error: 1.0}),
+        lambda: coupler.configuration_of_actuators(robot, {typing_error: 1.0}),
+    ):
+        with pytest.raises(ModelError, match=rf"there is no .*'{typing_error}'; there are '{motor.name}'"):
+            asked()
+
+
+def test_actuators_go_by_name(robot: Robot) -> None:
+    q, v = robot.random_state(0)
+    names, forces = robot.actuator_names, np.array([0.3, -0.4])
+    by_name = dict(zip(names, forces, strict=True))
+    reversed_names = dict(reversed(by_name.items()))
+    for given in (by_name, reversed_names):
+        asked: list[Callable[[Any], np.ndarray]] = [
+            lambda values: coupler.generalized_forces(robot, q, values),
+            lambda values: coupler.velocities_of_actuators(robot, q, values),
+            lambda values: coupler.accelerations_of_actuators(robot, q, v, values),
+        ]
+        for function in asked:
+            np.testing.assert_array_equal(function(given), function(forces))
+    u = coupler.actuator_positions(robot, q)
+    np.testing.assert_array_equal(
+        coupler.configuration_of_actuators(robot, dict(zip(names, u, strict=True)), near=q),
+        coupler.configuration_of_actuators(robot, u, near=q),
+    )

@@ -27,7 +27,7 @@ ALLOWED: dict[str, set[str]] = {
     "blas": set(),
     "children": set(),
     "graph": {"files", "threads", "rows"},
-    "model": {"blas", "spatial", "rotation", "linear", "graph"},
+    "model": {"blas", "files", "spatial", "rotation", "linear", "graph"},
     "mechanisms": {"spatial", "rotation", "model"},
     "passes": {"spatial", "rotation", "linear", "zeros", "model", "graph"},
     "algorithms": {"spatial", "rotation", "linear", "model", "mechanisms", "passes"},
@@ -39,7 +39,7 @@ ALLOWED: dict[str, set[str]] = {
     "forces": {"model", "algorithms", "compiled", "dynamics"},
     "actuation": {"model", "passes", "algorithms", "compiled", "dynamics"},
     "reaching": {"linear", "graph", "model", "passes", "algorithms", "compiled", "actuation"},
-    "sizing": {"files", "model", "actuation"},
+    "sizing": {"model", "actuation"},
     "contact": {
         *("files", "children", "spatial", "rotation", "linear", "graph", "model", "passes", "algorithms"),
         *("compiled", "kinematics", "dynamics", "inertia"),

@@ -7,14 +7,14 @@ not have. A rule says what to assume. Under every rule statics hold exactly, and
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from coupler.model import ModelError
-from coupler.model.wording import listed
+from coupler.model.wording import clipped
 
 COMPONENTS = ("mx", "my", "mz", "fx", "fy", "fz")  # of a spatial force: moment, then force
 _WHOLE = 1e-9  # by how much the sum of parts may differ from one
@@ -110,9 +110,12 @@ class Shares:
     otherwise: MinimumNorm | StiffnessWeighted = field(default_factory=MinimumNorm)
 
     def __post_init__(self) -> None:
-        if isinstance(self.shares, Share) or not all(isinstance(share, Share) for share in self.shares):
-            raise ModelError(f"Shares takes a list of Share, got {self.shares!r}")
-        object.__setattr__(self, "shares", tuple(self.shares))
+        shares = tuple(self.shares) if isinstance(self.shares, Iterable) else (None,)
+        if not all(isinstance(share, Share) for share in shares):
+            raise ModelError(f"Shares takes a list of Share, got {clipped(self.shares)}")
+        if not isinstance(self.otherwise, MinimumNorm | StiffnessWeighted):
+            raise ModelError(f"Shares: otherwise must be another rule, got {clipped(self.otherwise)}")
+        object.__setattr__(self, "shares", shares)
 
 
 Rule = MinimumNorm | StiffnessWeighted | Shares
@@ -132,9 +135,9 @@ def rule_of(given: Any) -> Rule | None:
         return Shares([given])
     if isinstance(given, Sequence) and given and all(isinstance(share, Share) for share in given):
         return Shares(given)
-    names = listed(("kept_rows", "minimum_norm"))
     raise ModelError(
-        f"rule: {given!r} is none; take {names}, MinimumNorm(...), StiffnessWeighted(...) or a list of Share(...)"
+        'rule must be "kept_rows", "minimum_norm", MinimumNorm(...), StiffnessWeighted(...), Shares(...) or a list of '
+        f"Share(...), got {clipped(given)}"
     )
 
 

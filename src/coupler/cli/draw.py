@@ -8,6 +8,7 @@ from pathlib import Path
 from coupler.cli.loading import load_robot
 from coupler.cli.parser import Verb, add_file, add_force, check_out
 from coupler.model import ModelError
+from coupler.model.outputs import check_target
 from coupler.model.wording import plain_name
 
 
@@ -20,10 +21,8 @@ def _add(parser: ArgumentParser) -> None:
 
 
 def _run(given: Namespace) -> int:
-    from coupler.simulate.archive import check_target
-
     if given.out is not None and given.out.suffix.lower() != ".svg":
-        raise ModelError(f"--out {given.out}: pictures are SVG files; call it {given.out.with_suffix('.svg').name}")
+        raise ModelError(f"--out {given.out}: robots are drawn as SVG; name it {given.out.with_suffix('.svg').name!r}")
     if given.out is not None:
         check_target(given.out)
     robot = load_robot(given)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from coupler.files import whole_file
 from coupler.model import ModelError
+from coupler.model.outputs import check_target, written_whole
 from coupler.model.wording import counted, listed
 
 
@@ -56,18 +56,15 @@ class Designs:
 
     def to_csv(self, path: str | Path) -> Path:
         """Writes a row for each design: its number, its parameters, and its results; the file is whole or not there."""
-        path, columns = Path(path), {"design": np.arange(len(self))}
+        path, columns = check_target(path), {"design": np.arange(len(self))}
         for name, values in {**self.parameters, **self.results}.items():
             flat = values.reshape(len(self), -1)
             many = flat.shape[1] > 1 or values.ndim > 1
             columns |= {f"{name}[{i}]" if many else name: flat[:, i] for i in range(flat.shape[1])}
         rows = [",".join(_quoted(name) for name in columns)]
         rows += [",".join(f"{x:.17g}" for x in row) for row in zip(*columns.values(), strict=True)]
-        try:
-            with whole_file(path) as file:
-                file.write(("\n".join(rows) + "\n").encode())
-        except OSError as error:
-            raise ModelError(f"{path}: it cannot be written: {error.strerror or error}") from None
+        with written_whole(path) as file:
+            file.write(("\n".join(rows) + "\n").encode())
         return path
 
     def __str__(self) -> str:

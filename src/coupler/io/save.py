@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
-from coupler.files import whole_file
 from coupler.io.mjcf.write import mjcf_text
 from coupler.io.saved_meshes import SavedMeshes
 from coupler.io.sdf.write import sdf_text
@@ -14,6 +12,7 @@ from coupler.io.urdf.write import urdf_text
 from coupler.io.writing import check_names
 from coupler.model import ModelError, Robot
 from coupler.model.errors import warn
+from coupler.model.outputs import check_target, unwritten, written_whole
 
 _WRITERS: dict[str, Callable[[Robot, Path], str]] = {".urdf": urdf_text, ".xml": mjcf_text, ".sdf": sdf_text}
 
@@ -36,26 +35,22 @@ def save(robot: Robot, path: str | Path) -> Path:
         ModelError: for an unknown suffix, a path that cannot be written to, or something about the robot that the
             format cannot express. Nothing is written then.
     """
-    path = Path(path)
+    path = check_target(path)
     writer = _WRITERS.get(path.suffix.lower())
     if writer is None:
         raise ModelError(
             f"{path}: robots are saved as .urdf (URDF+), .xml (MJCF) or .sdf (SDFormat), not as "
             f"{path.suffix or path.name!r}"
         )
-    if os.path.isdir(path):
-        raise ModelError(f"{path}: it is a folder; name a file in it")
-    if not os.path.isdir(path.parent):
-        raise ModelError(f"{path}: there is no folder {path.parent}; make it first")
     check_names(robot)
     meshes = SavedMeshes(robot, path, binary=path.suffix.lower() == ".xml")
     try:
-        with meshes.copied(), whole_file(path) as file:
+        with meshes.copied(), written_whole(path) as file:
             file.write(writer(meshes.robot, path.parent).encode())
     except ModelError:
         raise
     except (OSError, ValueError) as error:
-        raise ModelError(f"{path}: it cannot be written: {getattr(error, 'strerror', None) or error}") from None
+        raise unwritten(path, error) from None
     for warning in meshes.warnings:
         warn(f"robot {robot.name!r}: {warning}")
     return path

@@ -63,7 +63,7 @@ class Actuator:
         what = f"actuator {self.name!r}"
         if not isinstance(self.name, str) or not self.name:
             raise ModelError(f"an actuator needs a name, got {self.name!r}")
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ModelError(f"{what}: there is no kind {clipped(self.kind)}; there are {listed(KINDS)}")
         values: dict[str, Any] = {"gears": _gears(what, self.gears)}
         for name in ("effort", "control"):
@@ -165,7 +165,8 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
         return given
     for name in given:
         if name not in robot.actuator_names:
-            raise ModelError(f"{what}: there is no actuator {name!r}; there are {listed(robot.actuator_names)}")
+            names = listed(robot.actuator_names, like=name)
+            raise ModelError(f"{what}: there is no actuator {clipped(name)}; there are {names}")
     missing = [name for name in robot.actuator_names if name not in given]
     if missing:
         raise ModelError(f"{what}: there is nothing for actuator {listed(missing)}")
@@ -191,7 +192,7 @@ def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
         if link is None and joint in robot.joint_names:
             raise ModelError(f"{what}: joint {joint!r} is fixed, and cannot be driven")
         if link is None:
-            raise ModelError(f"{what}: there is no joint {joint!r}; there are {listed(robot.joint_names)}")
+            raise ModelError(f"{what}: there is no joint {joint!r}; there are {listed(robot.joint_names, like=joint)}")
         kind = robot.tree.links[link].kind
         freedoms, own = kind.nv, np.atleast_1d(gear)
         if len(own) != freedoms:

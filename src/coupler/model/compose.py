@@ -21,6 +21,7 @@ from coupler.model.errors import ModelError
 from coupler.model.links import tree_of
 from coupler.model.loops import Coupling, LoopJoint
 from coupler.model.masses import check_masses
+from coupler.model.names import Parts
 from coupler.model.robot import Robot
 from coupler.model.robot_actuators import actuators_of, loose_mechanisms
 from coupler.model.tree import GROUND, Tree, TreeJoint
@@ -83,10 +84,10 @@ def compose(
         name=name,
         gravity=gravity,
         bodies=MappingProxyType(dict(bodies)),
-        joints=tuple(joints),
-        loops=tuple(loops),
-        couplings=tuple(couplings),
-        elements=tuple(elements),
+        joints=Parts(joints),
+        loops=Parts(loops),
+        couplings=Parts(couplings),
+        elements=Parts(elements),
         remarks=(*embedded.assembly.remarks, *closure_remarks),
         warnings=tuple(warnings),
         idle=tuple(embedded.idle),

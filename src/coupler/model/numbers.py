@@ -75,9 +75,16 @@ def numbers(
 
 def positive_integer(what: str, value: Any) -> int:
     """The value, refused unless it is a whole number from 1 on."""
-    if not isinstance(value, int | np.integer) or value < 1:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < 1:
         raise ModelError(f"{what} must be a whole number from 1 on, got {value!r}")
     return int(value)
+
+
+def switch(what: str, value: Any) -> bool:
+    """The value, refused unless it is True or False: a text such as "no" would count as True."""
+    if not isinstance(value, bool | np.bool):
+        raise ModelError(f"{what} must be True or False, got {clipped(value)}")
+    return bool(value)
 
 
 def as_array(what: str, value: Any) -> np.ndarray:

@@ -8,6 +8,7 @@ from typing import Any
 
 from coupler.forks import imports
 from coupler.model.errors import ModelError
+from coupler.model.outputs import check_target, written_whole
 from coupler.model.pickling import packed, unpacked
 from coupler.model.robot_changes import RobotChanges
 from coupler.model.text import robot_text
@@ -84,9 +85,16 @@ class Robot(RobotChanges):
         return save(self, path)
 
     def draw(self, path: str | Path | None = None) -> Path:
-        """Draws its connectivity graph and cluster tree as an SVG file, by default NAME.svg, and returns the path."""
-        path = Path(f"{plain_name(self.name)}.svg" if path is None else path)
-        path.write_text(self._repr_svg_(), encoding="utf-8")
+        """Draws its connectivity graph and cluster tree as an SVG file, by default NAME.svg, and returns the path.
+
+        Raises:
+            ModelError: for a path with another suffix, or one that cannot be written to.
+        """
+        path = check_target(f"{plain_name(self.name)}.svg" if path is None else path)
+        if path.suffix.lower() != ".svg":
+            raise ModelError(f"{path}: robots are drawn as SVG; name it {path.with_suffix('.svg').name!r}")
+        with written_whole(path) as file:
+            file.write(self._repr_svg_().encode())
         return path
 
     def _repr_svg_(self) -> str:

@@ -17,6 +17,7 @@ from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
 from coupler.model.errors import ModelError
 from coupler.model.grounds import floor_shape, terrain_shape
+from coupler.model.names import named
 from coupler.model.numbers import numbers
 from coupler.model.parameter_layout import GivenParameters, Layout, layout_of
 from coupler.model.parameters import checked_parameters, parameters_of
@@ -26,7 +27,7 @@ from coupler.model.robot_states import RobotStates
 from coupler.model.shapes import Geometry, Shape
 from coupler.model.tree import GROUND
 from coupler.model.variants import variant_of
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 
 if TYPE_CHECKING:
     from coupler.model.robot import Robot
@@ -174,12 +175,11 @@ class RobotChanges(RobotStates):
         Raises:
             ModelError: for a name that is in use, or an unknown body.
         """
-        if not isinstance(name, str) or name in {shape.name for shape in self.shapes if shape.name}:
-            raise ModelError(f"with_shape: a name of its own is wanted, got {name!r}")
-        if body != GROUND and body not in self.bodies:
-            raise ModelError(
-                f"shape {name!r}: there is no body {body!r}; there are {listed([GROUND, *self.bodies], like=body)}"
-            )
+        if named("with_shape: the shape", name) in {shape.name for shape in self.shapes}:
+            raise ModelError(f"with_shape: there is a shape {name!r} already; choose another name")
+        if not isinstance(body, str) or (body != GROUND and body not in self.bodies):
+            bodies = listed([GROUND, *self.bodies], like=body)
+            raise ModelError(f"shape {name!r}: there is no body {clipped(body)}; there are {bodies}")
         place = placed(f"shape {name!r}", at, turned)
         laws = friction, colour, 0, restitution, torsion, rolling
         return self._with_shape(Shape(name, body, geometry, place, True, group, meets, *laws))
@@ -204,10 +204,10 @@ class RobotChanges(RobotStates):
         Raises:
             ModelError: for an unknown joint, or an actuator that loops keep from moving.
         """
-        given = tuple(actuators)
+        given = tuple(actuators) if isinstance(actuators, Iterable) else (actuators,)
         for actuator in given:
             if not isinstance(actuator, Actuator):
-                raise ModelError(f"with_actuators: an Actuator is wanted, got {actuator!r}")
+                raise ModelError(f"with_actuators takes a list of Actuator, got {clipped(actuator)}")
         driven = {joint for actuator in given for joint in actuator.gears}
         marked = [replace(joint, actuated=joint.name in driven) for joint in self.joints]
         joints = tuple(
@@ -225,8 +225,8 @@ class RobotChanges(RobotStates):
                 the functions of each algorithm on floats, cluster by cluster, so that print and pdb work in them and in
                 the functions of couplings.
         """
-        if backend not in get_args(Backend):
-            raise ModelError(f"backend: there is no {backend!r}; there are {listed(get_args(Backend))}")
+        if not isinstance(backend, str) or backend not in get_args(Backend):
+            raise ModelError(f"backend: there is no {clipped(backend)}; there are {listed(get_args(Backend))}")
         return self._changed(backend=backend)
 
     def with_closure(self, closure: ClosureChoice) -> Robot:

@@ -20,10 +20,11 @@ from coupler.model.embedding.idle import IdleFreedom
 from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.loops import Coupling, LoopJoint
+from coupler.model.names import Parts
 from coupler.model.parameter_layout import GivenParameters
 from coupler.model.shapes import ContactPair, Shape
 from coupler.model.tree import Tree, TreeJoint
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,21 +34,21 @@ class RobotParts:
     name: str
     gravity: np.ndarray
     bodies: Mapping[str, Body]
-    joints: tuple[TreeJoint, ...]
-    loops: tuple[LoopJoint, ...]
-    couplings: tuple[Coupling, ...]
-    elements: tuple[PointElement, ...]
+    joints: Parts[TreeJoint]
+    loops: Parts[LoopJoint]
+    couplings: Parts[Coupling]
+    elements: Parts[PointElement]
     remarks: tuple[str, ...]
     warnings: tuple[str, ...]
     idle: tuple[IdleFreedom, ...]
     tree: Tree
     cluster_tree: ClusterTree
     states: States
-    shapes: tuple[Shape, ...] = ()
+    shapes: Parts[Shape] = field(default_factory=Parts)
     keyframes: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
-    actuators: tuple[Actuator, ...] = ()
+    actuators: Parts[Actuator] = field(default_factory=Parts)
     exclusions: tuple[tuple[str, str], ...] = ()
-    contact_pairs: tuple[ContactPair, ...] = ()
+    contact_pairs: Parts[ContactPair] = field(default_factory=Parts)
     precision: float = 0.0
     locks_idle: bool = False
     closed_forms: Mapping[str, ClosedForm] = field(default_factory=dict)
@@ -56,6 +57,10 @@ class RobotParts:
     given: GivenParameters | None = None
 
     def __post_init__(self) -> None:
+        for own in ("joints", "loops", "couplings", "elements", "shapes", "actuators", "contact_pairs"):
+            parts = getattr(self, own)
+            if not isinstance(parts, Parts):
+                object.__setattr__(self, own, Parts(parts))
         if self.given is not None:  # its programs are those of its base, so that both must have the same parts
             apart = [own.name for own in fields(self) if own.name not in ("given", "states")]
             if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):
@@ -155,9 +160,11 @@ class RobotParts:
     def _link(self, joint: str) -> int:
         if isinstance(joint, str) and joint in self.tree.number:
             return self.tree.number[joint]
-        if joint in self.joint_names:
+        if isinstance(joint, str) and joint in self.joint_names:
             raise ModelError(f"joint {joint!r} is fixed: it has neither position nor velocity")
-        raise ModelError(f"robot {self.name!r} has no joint {joint!r}; it has {listed(self._moving, like=joint)}")
+        raise ModelError(
+            f"robot {self.name!r} has no joint {clipped(joint)}; it has {listed(self._moving, like=joint)}"
+        )
 
     @property
     def embedding(self) -> Embedding:

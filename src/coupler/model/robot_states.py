@@ -10,11 +10,12 @@ import numpy as np
 
 from coupler.model.embedding.states import held
 from coupler.model.errors import ModelError
+from coupler.model.names import names_given
 from coupler.model.numbers import batch_of, numbers, shaped
 from coupler.model.robot_parts import RobotParts
 from coupler.model.subspaces import ClusterJoint, ClusterSubspaces
 from coupler.model.tolerances import GIVEN
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -62,7 +63,7 @@ class RobotStates(RobotParts):
         Raises:
             ModelError: if no closed configuration is found, naming the loop.
         """
-        hold = _names("hold", hold)
+        hold = names_given("hold", hold)
         p, weight = self.states.motion.normalize(self._positions(q)), np.ones(self.tree.nv)
         for joint in hold:
             weight[self.tree.velocities(self._link(joint))] = 0.0
@@ -127,7 +128,7 @@ class RobotStates(RobotParts):
             positions: by joint name, a number, or a vector where the joint has several entries; leading dimensions make
                 a batch.
         """
-        number = {joint: self._link(joint) for joint in _names("positions", positions)}
+        number = {joint: self._link(joint) for joint in _by_name("positions", positions)}
         return self.states.packed(positions, number)[..., self.embedding.q_index]
 
     def pack_v(self, velocities: Mapping[str, Any], q: Any = None) -> np.ndarray:
@@ -137,7 +138,7 @@ class RobotStates(RobotParts):
             velocities: by joint name. A dependent joint may be given along with all independent ones of its cluster.
             q: (..., nq), the configuration at which to check given dependent velocities against the independent ones.
         """
-        number = {joint: self._link(joint) for joint in _names("velocities", velocities)}
+        number = {joint: self._link(joint) for joint in _by_name("velocities", velocities)}
         given = {joint: shaped(joint, x, self.tree.links[number[joint]].kind.nv) for joint, x in velocities.items()}
         for joint in given:
             missing = [name for name in self._siblings(joint) if name not in given]
@@ -188,8 +189,9 @@ class RobotStates(RobotParts):
 
     def cluster_subspaces(self, q: Any, cluster: int) -> ClusterSubspaces:
         """S, Tᵃ and Tᶜ of a cluster, by its number in `cluster_tree`, for one configuration. [001, §V]"""
-        if not 0 < cluster < len(self.cluster_tree.clusters):
-            raise ModelError(f"there is no cluster {cluster!r}; there are 1 to {len(self.cluster_tree.clusters) - 1}")
+        if not isinstance(cluster, int | np.integer) or not 0 < cluster < len(self.cluster_tree.clusters):
+            last = len(self.cluster_tree.clusters) - 1
+            raise ModelError(f"there is no cluster {clipped(cluster)}; there are 1 to {last}")
         p = self._positions(q)
         if p.ndim != 1:
             raise ModelError(f"q has the shape {p.shape}; subspaces are computed for one configuration at a time")
@@ -226,8 +228,8 @@ class RobotStates(RobotParts):
         return p, v
 
 
-def _names(what: str, given: Any) -> list[str]:
-    """Names of joints, from a list (for "hold") or from the keys of a mapping."""
-    if isinstance(given, str) or not isinstance(given, Iterable) or (what != "hold" and not isinstance(given, Mapping)):
-        raise ModelError(f"{what} must go by names of joints, got {given!r}")
-    return list(given)
+def _by_name(what: str, given: Any) -> Mapping[str, Any]:
+    """A mapping from names of joints."""
+    if not isinstance(given, Mapping):
+        raise ModelError(f"{what} must be a dictionary by names of joints, got {clipped(given)}")
+    return given

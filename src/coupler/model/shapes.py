@@ -160,6 +160,9 @@ class Shape:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, float(numbers(f"{what}: its {name}", value, (), least=0.0)))
+        for name in ("group", "meets", "priority"):
+            if not isinstance(getattr(self, name), int | np.integer):
+                raise ModelError(f"{what}: its {name} must be a whole number, got {clipped(getattr(self, name))}")
         if self.restitution is not None and self.restitution > 1.0:
             raise ModelError(
                 f"{what}: its restitution must be 0 to 1, got {self.restitution:g}: more would feed energy"

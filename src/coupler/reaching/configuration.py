@@ -14,7 +14,8 @@ import numpy as np
 from coupler.actuation import check_positions
 from coupler.compiled import attempted, remembered
 from coupler.model import Robot
-from coupler.model.numbers import batch_of, numbers
+from coupler.model.actuators import by_actuator
+from coupler.model.numbers import batch_of, numbers, switch
 from coupler.model.robot import check_robot
 from coupler.reaching.bounds import Bounds, within_limits
 from coupler.reaching.continuation import REACHED, Continuation, UnreachableError
@@ -33,7 +34,7 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
     in short steps, by the method of Levenberg and Marquardt. Joints that actuators do not move stay close to `near`.
 
     Args:
-        positions: (..., actuators), u, rad or m.
+        positions: (..., actuators), or a dictionary by name, u, rad or m.
         near: (..., nq), closed configurations to start from; neutral if None.
         limits: whether joints stay within their limits, or no further outside than they start.
 
@@ -46,7 +47,7 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
     """
     check_robot(robot)
     check_positions(robot)
-    target = numbers("positions", positions, (len(robot.actuators),), batch=True)
+    target = numbers("positions", by_actuator(robot, "positions", positions), (len(robot.actuators),), batch=True)
     start = robot.neutral() if near is None else numbers("near", near, (robot.nq,), batch=True)
     parameters = np.zeros(0) if robot.given is None else robot.given.packed
     batch, differ = batch_of({"positions": target, "near": start, "parameters": parameters}), parameters.ndim > 1
@@ -56,7 +57,7 @@ def configuration_of_actuators(robot: Robot, positions: Any, near: Any = None, *
         return start.reshape(*batch, robot.nq).copy()
     robots = robot.of_states(batch, slice(None)) if differ else robot
     q, sure = _answered(robots, target, start)
-    if limits:
+    if switch("limits", limits):
         sure &= within_limits(robots, q)
     rest = np.flatnonzero(~sure)
     if rest.size:

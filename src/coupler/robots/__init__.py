@@ -13,7 +13,7 @@ from typing import Any
 
 from coupler.forks import imports
 from coupler.model import ModelError, Robot
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 
 __all__ = ["load", "names"]
 
@@ -51,10 +51,12 @@ def load(name: str, **options: Any) -> Robot:
     Raises:
         ModelError: for an unknown robot or option; it lists the known ones.
     """
-    if name not in _NAMES:
+    if not isinstance(name, str) or name not in _NAMES:
         similar = get_close_matches(str(name).lower(), _NAMES, n=1)
         hint = f" did you mean {similar[0]!r}?" if similar else ""
-        raise ModelError(f"there is no bundled robot {name!r};{hint} there are {listed(_NAMES, most=len(_NAMES))}")
+        raise ModelError(
+            f"there is no bundled robot {clipped(name)};{hint} there are {listed(_NAMES, most=len(_NAMES))}"
+        )
     with imports():
         describe = getattr(import_module(f"coupler.robots.{name}"), name)
     parameters = inspect.signature(describe).parameters

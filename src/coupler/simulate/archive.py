@@ -3,34 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from coupler.files import open_file, temporary_beside, whole_file
+from coupler.files import open_file
 from coupler.model import ModelError
+from coupler.model.outputs import written_whole
 from coupler.model.wording import clipped
-
-
-def check_target(path: Path) -> None:
-    """Refuses a path that cannot be written to, by trying; an existing file stays.
-
-    Raises:
-        ModelError: naming the path and what is wrong with it.
-    """
-    if os.path.isdir(path):
-        raise ModelError(f"{path}: it is a folder; name a file in it")
-    if not os.path.isdir(path.parent):
-        raise ModelError(f"{path}: there is no folder {path.parent}; make it first")
-    beside = temporary_beside(path)
-    try:
-        beside.touch()
-        beside.unlink()
-    except (OSError, ValueError) as error:
-        raise unwritten(path, error) from None
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -41,20 +23,6 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
     """
     with written_whole(path) as file:
         np.savez(file, **arrays)
-
-
-@contextmanager
-def written_whole(path: Path) -> Iterator[BinaryIO]:
-    """Opens a file for writing that replaces an existing one once all is written.
-
-    Raises:
-        ModelError: if it cannot be written. An existing file then stays.
-    """
-    try:
-        with whole_file(path) as file:
-            yield file
-    except OSError as error:
-        raise unwritten(path, error) from None
 
 
 def load_arrays(path: Path, names: Iterable[str], others: Iterable[str] = ()) -> dict[str, np.ndarray]:
@@ -100,8 +68,3 @@ def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:
         raise
     except Exception as error:  # a damaged archive or header raises errors of many kinds
         raise ModelError(f"{path}: its array {name!r} cannot be read: {clipped(error, 1000, quote=False)}") from None
-
-
-def unwritten(path: Path, error: Exception) -> ModelError:
-    """The error that a file cannot be written, and why."""
-    return ModelError(f"{path}: it cannot be written: {getattr(error, 'strerror', None) or error}")

@@ -13,8 +13,8 @@ from coupler.contact.pairs import FRICTION, Turning
 from coupler.contact.restitution import Restitution
 from coupler.contact.scheme import SCHEMES
 from coupler.model import ModelError
-from coupler.model.numbers import numbers, positive_integer
-from coupler.model.wording import listed
+from coupler.model.numbers import numbers, positive_integer, switch
+from coupler.model.wording import clipped, listed
 
 __all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "Turning"]
 
@@ -89,7 +89,7 @@ class SimulationOptions:
             "rolling": _one_form(self.rolling, lambda arm: float(numbers("rolling", arm, (), least=0.0))),
             "penetration": float(penetration) if isinstance(penetration, int | float | np.number) else penetration,
             "recovery": float(numbers("recovery", self.recovery, (), least=0.0, finite=False)),
-            "limits": bool(self.limits),
+            "limits": switch("limits", self.limits),
             "tolerance": float(numbers("tolerance", self.tolerance, (), least=0.0)),
             "sweeps": positive_integer("sweeps", self.sweeps),
         }
@@ -111,8 +111,10 @@ class SimulationOptions:
 
 def _one_form(given: Any, checked: Callable[[Any], Any]) -> Any:
     """A checked value for all contacts, or for patterns a tuple of pairs, which can be compared and hashed."""
-    if isinstance(given, Mapping | tuple):
-        return tuple((str(pattern), _one_form(value, checked)) for pattern, value in dict(given).items())
+    if isinstance(given, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
+        given = dict(given)  # which is in this form already
+    if isinstance(given, Mapping):
+        return tuple((str(pattern), _one_form(value, checked)) for pattern, value in given.items())
     return None if given is None else checked(given)
 
 
@@ -122,6 +124,6 @@ def _law(restitution: Any) -> Restitution:
 
 
 def _known_integrator(name: Any) -> str:
-    if name not in INTEGRATORS:
-        raise ModelError(f"integrator: there is no {name!r}; there are {listed(INTEGRATORS)}")
+    if not isinstance(name, str) or name not in INTEGRATORS:
+        raise ModelError(f"integrator: there is no {clipped(name)}; there are {listed(INTEGRATORS, like=name)}")
     return str(name)

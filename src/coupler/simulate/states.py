@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from coupler.model import ModelError
-from coupler.simulate.archive import check_target, load_arrays, save_arrays
+from coupler.model.outputs import check_target
+from coupler.simulate.archive import load_arrays, save_arrays
 from coupler.simulate.logs import Log
 
 
@@ -52,9 +53,9 @@ class SimulationState:
 
     def save(self, path: str | Path) -> Path:
         """Writes the state as an npz file, and returns its path."""
-        check_target(Path(path))
-        save_arrays(Path(path), {"steps": self.steps, "values": self.values})
-        return Path(path)
+        path = check_target(path)
+        save_arrays(path, {"steps": self.steps, "values": self.values})
+        return path
 
     @classmethod
     def load(cls, path: str | Path) -> SimulationState:

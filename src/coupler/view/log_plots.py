@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from coupler.model import ModelError, Robot
+from coupler.model.outputs import check_target
 from coupler.model.wording import plain_name
 from coupler.simulate import Log
-from coupler.simulate.archive import check_target
 from coupler.view.plotting import SMALLEST, new_figure, plot_style, save_figure, thinned
 from coupler.view.recording import Recording
 
@@ -20,8 +20,7 @@ _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#
 
 def plot_log(log: Log, path: str | Path | None = None, robot: Robot | None = None) -> Path:
     """Draws a log; see `Log.plot`."""
-    path = Path(f"{plain_name(log.robot)}.png" if path is None else path)
-    check_target(path)
+    path = check_target(f"{plain_name(log.robot)}.png" if path is None else path)
     panels = _panels(log, robot)
     if not len(log) or not panels:
         raise ModelError(f"the log of robot {log.robot!r} has no rows or columns to draw")

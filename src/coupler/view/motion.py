@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.kinematics import centre_of_mass
 from coupler.model import ModelError, Robot
-from coupler.simulate.archive import check_target
+from coupler.model.outputs import check_target
 from coupler.simulate.logs import Log
 from coupler.view.plotting import POINTS, SMALLEST, new_figure, plot_style, save_figure, thinned
 from coupler.view.skeleton import View
@@ -43,8 +43,7 @@ def plot_motion(robot: Robot, log: Log, path: str | Path, *, title: str | None =
         ModelError: without matplotlib, for a log of another robot or without finite states, and for a path that cannot
             be written to.
     """
-    path = Path(path)
-    check_target(path)
+    path = check_target(path)
     if log.q.shape[1] != robot.nq or list(log.joints) != robot.independent_joints:
         raise ModelError(f"the log is of robot {log.robot!r}, whose joints are not those of {robot.name!r}")
     rows = np.flatnonzero(np.isfinite(np.column_stack([log.q, log.times, log.potential])).all(axis=1))

@@ -12,6 +12,7 @@ import numpy as np
 
 from coupler.forks import imports
 from coupler.model import ModelError
+from coupler.model.outputs import written_whole
 
 SMALLEST = 1e-17  # errors below this are drawn here: a logarithmic axis has no zero
 POINTS = 3000  # of a line: more than a page can resolve
@@ -51,10 +52,11 @@ def save_figure(figure: Any, path: Path, dpi: int) -> None:
     Raises:
         ModelError: for a path that cannot be written to, and for a suffix that matplotlib does not know.
     """
-    try:
-        figure.savefig(path, dpi=dpi)
-    except (ValueError, OSError) as error:
-        raise ModelError(f"{path}: the picture cannot be written: {error}") from None
+    with written_whole(path) as file:
+        try:
+            figure.savefig(file, format=path.suffix.removeprefix(".") or "png", dpi=dpi)
+        except ValueError as error:
+            raise ModelError(f"{path}: the picture cannot be written: {error}") from None
 
 
 def thinned(times: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -13,9 +13,9 @@ import numpy as np
 from coupler.files import whole_path
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
+from coupler.model.outputs import check_target, unwritten
 from coupler.model.tree import GROUND
 from coupler.simulate import Log
-from coupler.simulate.archive import check_target, unwritten
 from coupler.view.arrows import COLOUR, HEAD, HEAD_LENGTH, SHAFT, arrow_extents
 from coupler.view.camera import Camera, grid_cell
 from coupler.view.figure import Colouring, Figure, Surface
@@ -59,7 +59,7 @@ def render(
         ModelError: for another suffix, a log that cannot be shown, a path that cannot be written to, and without
             matplotlib or, for MP4, ffmpeg.
     """
-    path, recording = Path(path), Recording.of(robot, log)
+    path, recording = check_target(path), Recording.of(robot, log)
     write = {".png": _save_png, ".gif": _save_gif, ".mp4": _save_mp4}.get(path.suffix.lower())
     if write is None:
         raise ModelError(f"{path}: pictures are .png, and films .gif or .mp4, by the suffix of the file")
@@ -71,7 +71,6 @@ def render(
         raise ModelError("frames_per_second and speed must be above zero")
     if time is not None and not recording.start <= time <= recording.end:
         raise ModelError(f"time: the log goes from {recording.start:g} to {recording.end:g} s, got {time:g}")
-    check_target(path)
     if path.suffix.lower() == ".png":
         rows = np.array([recording.row(recording.end if time is None else time)])
     else:

@@ -31,7 +31,7 @@ def test_a_drawing_goes_where_it_is_sent(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["draw", "tello", "--out", str(out)]) == 0
     assert "</svg>" in out.read_text(encoding="utf-8")
     assert main(["draw", "tello", "--out", str(tmp_path / "tello.png")]) == 1
-    assert "pictures are SVG files; call it tello.svg" in capsys.readouterr().err
+    assert "robots are drawn as SVG; name it 'tello.svg'" in capsys.readouterr().err
     assert main(["draw", "tello", "--out", str(tmp_path / "no" / "tello.svg")]) == 1
     assert f"there is no folder {tmp_path / 'no'}; make it first" in capsys.readouterr().err
 

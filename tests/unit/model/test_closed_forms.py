@@ -250,7 +250,7 @@ def test_beyond_its_workspace_a_leg_does_not_close() -> None:
 
 def test_the_way_is_chosen_loop_by_loop() -> None:
     b = two_rus(np.random.default_rng(1))
-    with pytest.raises(ModelError, match="closure: 'auto', 'analytical', 'numerical' can be chosen, got 'exact'"):
+    with pytest.raises(ModelError, match="closure must be one of 'auto', 'analytical', 'numerical', got 'exact'"):
         b.build(closure="exact")  # type: ignore[arg-type]
     with pytest.raises(ModelError, match="there is no loop or coupling 'ball'; there are 'left_ball', 'right_ball'"):
         b.build(closure={"ball": "numerical"})

@@ -267,7 +267,10 @@ def test_obstacles_and_terrain_are_added_to_a_robot() -> None:
         simulation = Simulation(robot)
         simulation.run(1.0)
         assert simulation.q[2] == pytest.approx(height, abs=1e-6)
-    for name, body, message in (("wall", "ground", "a name of its own"), ("w", "leg", "there is no body 'leg'")):
+    for name, body, message in (
+        ("wall", "ground", "there is a shape 'wall' already"),
+        ("w", "leg", "there is no body 'leg'"),
+    ):
         with pytest.raises(ModelError, match=message):
             wall.with_shape(name, Sphere(0.1), body=body)
 

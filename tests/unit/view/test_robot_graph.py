@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
 import numpy as np
 import pytest
 
+import coupler
+from coupler import ModelError
 from coupler.model.clusters import find_clusters, joints_of_loop
 from coupler.view.robot_graph import draw
 from work import at_most
@@ -230,3 +233,18 @@ def test_large_robots_take_little_time(shape: str) -> None:
     assert len(nodes(picture, "bodies")) == count + 1
     tips = texts(panel(picture, "bodies"), "title")
     assert any("body 1000" in tip for tip in tips) and any("joint 1000" in tip for tip in tips)
+
+
+def test_robots_are_drawn_as_svg_and_nothing_else(tmp_path: Path) -> None:
+    robot = coupler.robots.load("four_bar")
+    with pytest.raises(ModelError, match=r"leg\.png: robots are drawn as SVG; name it 'leg\.svg'"):
+        robot.draw(tmp_path / "leg.png")
+    with pytest.raises(ModelError, match=r"there is no folder .*none; make it first"):
+        robot.draw(tmp_path / "none" / "leg.svg")
+    with pytest.raises(ModelError, match="it is a folder"):
+        robot.draw(tmp_path)
+    for wrong in (3, "", b"leg.svg"):
+        with pytest.raises(ModelError, match="the name of a file to write is wanted"):
+            robot.draw(wrong)  # type: ignore[arg-type]
+    assert robot.draw(tmp_path / "leg.SVG").read_text().startswith("<svg")
+    assert list(tmp_path.iterdir()) == [tmp_path / "leg.SVG"]

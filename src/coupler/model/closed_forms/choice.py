@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 from coupler.model.errors import ModelError
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 
 Closing = Literal["auto", "analytical", "numerical"]
 ClosureChoice = Closing | Mapping[str, Closing]
@@ -26,9 +26,10 @@ def chosen_closure(choice: Any, names: Iterable[str]) -> dict[str, Closing]:
     by_name = dict(choice) if isinstance(choice, Mapping) else {}
     default = "auto" if isinstance(choice, Mapping) else choice
     for word in (default, *by_name.values()):
-        if word not in words:
-            raise ModelError(f"closure: {listed(words)} can be chosen, got {word!r}")
+        if not isinstance(word, str) or word not in words:
+            raise ModelError(f"closure must be one of {listed(words)}, got {clipped(word)}")
     for name in by_name:
         if name not in known:
-            raise ModelError(f"closure: there is no loop or coupling {name!r}; there are {listed(known)}")
+            names = listed(known, like=name)
+            raise ModelError(f"closure: there is no loop or coupling {clipped(name)}; there are {names}")
     return {name: by_name.get(name, default) for name in known}

@@ -130,7 +130,7 @@ class States(ClosedStates):
         """Raises a ModelError for a dependent joint whose given position is not the one that its solution gives."""
         for joint in given:
             entries = self.tree.positions(number[joint])
-            apart = np.abs(p[..., entries] - spread[..., entries]).max()
+            apart = np.abs(p[..., entries] - spread[..., entries]).max(initial=0.0)
             if not apart < GIVEN:
                 cluster = [own for own in self.embedding.solutions if number[joint] in own.dependent]
                 inputs = listed(self.tree.links[link].joint for own in cluster for link in own.inputs)

@@ -12,7 +12,7 @@ import numpy as np
 
 from coupler.files import claimed, open_file, release, whole_file
 from coupler.model import ModelError
-from coupler.simulate.archive import check_target
+from coupler.model.outputs import check_target
 from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import Heading
 from coupler.simulate.logs.records import SUFFIX, end_record, head_record, rows_record

@@ -14,8 +14,8 @@ import numpy as np
 from coupler.files import open_file
 from coupler.forks import imports
 from coupler.model import ModelError
+from coupler.model.outputs import check_target, written_whole
 from coupler.model.wording import clipped, counted, listed
-from coupler.simulate.archive import check_target, written_whole
 from coupler.simulate.logs import to_csv, to_mcap, to_npz, to_rerun
 from coupler.simulate.logs.chunks import ChunkFile
 from coupler.simulate.logs.columns import COLUMNS, Heading, check_shapes, stored_dtype
@@ -195,10 +195,9 @@ class Log:
             ModelError: for another suffix, a path that cannot be written to, or without the package that writes the
                 format.
         """
-        path = Path(path)
+        path = check_target(path)
         if path.suffix.lower() not in _FORMATS:
             raise ModelError(f"{path}: logs are saved as {listed(_FORMATS)}, by the suffix of the file")
-        check_target(path)
         _FORMATS[path.suffix.lower()](self, path)
         return path
 

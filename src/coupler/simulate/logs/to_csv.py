@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from coupler.simulate.archive import written_whole
+from coupler.model.outputs import written_whole
 
 if TYPE_CHECKING:
     from coupler.simulate.logs.log import Log

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coupler.model import ModelError
-from coupler.simulate.archive import load_arrays, written_whole
+from coupler.model.outputs import written_whole
+from coupler.simulate.archive import load_arrays
 from coupler.simulate.logs.columns import COLUMNS, Heading
 
 if TYPE_CHECKING:

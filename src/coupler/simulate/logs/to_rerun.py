@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.files import whole_path
 from coupler.model import ModelError
-from coupler.simulate.archive import unwritten
+from coupler.model.outputs import unwritten
 
 if TYPE_CHECKING:
     from coupler.simulate.logs.log import Log

@@ -15,7 +15,7 @@ from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import ModelError, Robot
 from coupler.model.errors import warn
 from coupler.model.numbers import numbers, positive_integer
-from coupler.simulate.archive import unwritten
+from coupler.model.outputs import unwritten
 from coupler.simulate.logs.columns import Heading, chosen_columns, known_dtype, row_shapes, stored_dtype
 from coupler.simulate.logs.energies import energies_of
 from coupler.simulate.logs.growing import ChunkWriter, growing_path

@@ -7,8 +7,8 @@ from html import escape
 from pathlib import Path
 
 from coupler.model import ModelError, Robot
+from coupler.model.outputs import check_target, written_whole
 from coupler.simulate import Log
-from coupler.simulate.archive import check_target, written_whole
 from coupler.view.browser.overlays import Overlays
 from coupler.view.browser.player import camera_states
 from coupler.view.browser.server import started
@@ -47,10 +47,9 @@ def save_page(
         ModelError: without viser, for a log that cannot be shown, an unknown frame, or a path that cannot be
             written to.
     """
-    path, recording = Path(path), Recording.of(robot, log)
+    path, recording = check_target(path), Recording.of(robot, log)
     if path.suffix.lower() not in (".html", ".htm"):
         raise ModelError(f"{path}: pages are HTML files; call it {path.with_suffix('.html').name}")
-    check_target(path)
     if not frames_per_second > 0.0:
         raise ModelError(f"frames_per_second must be above zero, got {frames_per_second!r}")
     ways = recording.traces(trace)
