@@ -203,7 +203,8 @@ def test_a_capsule_has_its_ends_against_a_box_as_well() -> None:
         *ends, nearest = contacts(SHAPES["capsule"], SHAPES["box"], X_a, X_b)
         for z, contact in zip((-0.35, 0.35), ends, strict=True):
             (ball,) = contacts(Sphere(0.2), SHAPES["box"], Transform(X_a.E, X_a.r + z * X_a.E[2]), X_b)
-            assert contact.gap == pytest.approx(ball.gap, abs=1e-14)
+            inside = contact.gap < -0.2  # ends in the box leave it with the middle, not always by the nearest face
+            assert contact.gap == pytest.approx(ball.gap, abs=1e-14) or (inside and contact.gap < ball.gap)
             assert nearest.gap <= contact.gap + 1e-14 or nearest.gap < -0.2
 
 

@@ -111,6 +111,13 @@ def test_a_capsule_through_a_box_is_held_where_it_is_halfway() -> None:
     assert through.gap == pytest.approx(-0.6, abs=1e-14)
 
 
+def test_a_capsule_with_its_axis_in_a_box_leaves_by_one_face() -> None:
+    """Its upper end is nearest to the upper face, its lower end to the lower one; sideways is shorter for both."""
+    found = contacts(Capsule(0.1, 0.8), Box((0.6, 1, 1)), at(0.05, 0.0, 0.0), HERE)
+    np.testing.assert_allclose([c.gap for c in found], -0.35, rtol=0, atol=1e-14)
+    np.testing.assert_allclose([c.frame[0] for c in found], [(1, 0, 0)] * 3, rtol=0, atol=1e-15)
+
+
 def test_an_upright_cylinder_stands_on_three_points() -> None:
     for turn in (np.eye(3), about_x(np.pi), about_z(2.0)):
         found = contacts(Cylinder(0.3, 1.0), Plane(), at(0.0, 0.0, 0.5, turn), HERE)

@@ -154,6 +154,18 @@ def test_bodies_at_one_place_part(one: Geometry, other: Geometry) -> None:
     np.testing.assert_allclose(v[1], -v[0], atol=1e-9)
 
 
+def test_a_capsule_leaves_a_box_that_it_is_in() -> None:
+    b = RobotBuilder("capsule_in_box", (0.0, 0.0, 0.0))
+    b.shape("ground", Box((0.4, 0.4, 0.5)), name="box")
+    b.object("capsule", Capsule(0.05, 0.4), (0.01, 0.0, 0.0), mass=1.0)
+    with pytest.warns(ModelWarning, match="let out with 0.1 m/s"):
+        simulation = Simulation(b.build(), 1e-2, contacts="capsule on box")
+    for _ in range(250):
+        simulation.step()
+        assert simulation.status.jammed == 0.0
+    np.testing.assert_allclose(simulation.q[:3], [0.01 + 0.1 * 2.5, 0.0, 0.0], atol=1e-6)
+
+
 def test_starts_that_touch_are_not_told() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

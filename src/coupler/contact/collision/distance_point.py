@@ -7,7 +7,8 @@ the centre of a ball, on the axis of a capsule), a fixed one is returned.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,20 @@ def to_box(p: Array, half: np.ndarray) -> tuple[Any, Array]:
     """From a box that reaches to ±half along each axis."""
     distance, weights = _from_faces(np.abs(p) - half)
     return distance, weights * np.copysign(1.0, p)
+
+
+def to_box_together(places: Sequence[Array], half: np.ndarray) -> list[tuple[Any, Array]]:
+    """From a box, of points that stay together: those inside have one face in common, which is nearest to all."""
+    found = [to_box(p, half) for p in places]
+    inside = [distance <= 0.0 for distance, _ in found]
+    low = reduce(np.minimum, (np.where(within, p, half) for p, within in zip(places, inside, strict=True)))
+    high = reduce(np.maximum, (np.where(within, p, -half) for p, within in zip(places, inside, strict=True)))
+    _, face = _from_faces(np.maximum(low, -high) - half)
+    normal = face * np.copysign(1.0, low + high)
+    return [
+        (np.where(within, normal @ p - face @ half, distance), np.where(within, normal, own))
+        for p, within, (distance, own) in zip(places, inside, found, strict=True)
+    ]
 
 
 def to_cylinder(p: Array, radius: float, half: float) -> tuple[Any, Array]:

@@ -27,7 +27,7 @@ import numpy as np
 from coupler.contact.collision.convex import contacts as convex
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
-from coupler.contact.collision.distance_point import DISTANCES, to_shape, unit
+from coupler.contact.collision.distance_point import DISTANCES, to_box_together, to_shape, unit
 from coupler.contact.collision.distance_segment import between_segments, nearest_to_box
 from coupler.contact.collision.forms import Point
 from coupler.contact.collision.tangents import tangents
@@ -210,13 +210,19 @@ def _capsules(one: Capsule, other: Capsule, X_one: Transform, X_other: Transform
 
 
 def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform) -> Iterator[Found]:
-    """Three balls of the capsule: at its ends, and where the axis is nearest to the box, or halfway through it."""
-    u = np.stack(list(X_one.E[2]))
-    p = np.stack(list(X_other.E @ (X_one.r - X_other.r)))
-    half = 0.5 * one.length
-    s = nearest_to_box(p, np.stack(list(X_other.E @ u)), half, 0.5 * other.size)
-    for along in (-half, half, s):
-        yield _ball(X_one.r + along * u, one.radius, other, X_other)
+    """Three balls of the capsule: at its ends, and where the axis is nearest to the box, or halfway through it.
+
+    Those with their centres in the box leave it together, through the face that takes the shortest way.
+    """
+    p, u = (np.stack(list(X_other.E @ a)) for a in (X_one.r - X_other.r, X_one.E[2]))
+    half_length, half = 0.5 * one.length, 0.5 * other.size
+    places = [p + s * u for s in (-half_length, half_length, nearest_to_box(p, u, half_length, half))]
+    for place, (distance, normal) in zip(places, to_box_together(places, half), strict=True):
+        middle = place - 0.5 * (distance + one.radius) * normal
+        yield (
+            distance - one.radius,
+            *(np.stack(list(a)) for a in (X_other.r + X_other.E.T @ middle, X_other.E.T @ normal)),
+        )
 
 
 # Other convex shapes.
