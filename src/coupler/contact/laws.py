@@ -81,11 +81,12 @@ def let_out(closure: Any, w: Any, recovery: Any) -> Any:
 
     Shapes that approach each other may part faster by their speed of approach. So an overlap that arises within one
     step is undone in the next: sliding at speed s along a surface of curvature κ makes overlaps of κ s² h² / 2,
-    approached at κ s² h.
+    approached at κ s² h. What counts is the speed before the step: forces that press shapes together, however strong,
+    do not let them part faster.
 
     Args:
         closure: g/h, negative for an overlap, m/s.
-        w: the velocity of the gap after the step without impulses, m/s.
+        w: the velocity of the gap before the step, m/s.
         recovery: the bound on the speed, m/s, for all gaps or for each; infinite for no bound.
     """
     return closure if np.all(recovery == inf) else np.maximum(closure, np.minimum(w, 0.0) - recovery)
@@ -105,7 +106,7 @@ def limit_velocities(
     Args:
         lower, upper: the joint's limits, rad or m.
         q, step: the joint's position, rad or m, and the length of the step, h, s.
-        w: its velocity after the step without impulses, rad/s or m/s.
+        w: its velocity before the step, rad/s or m/s.
         recovery: the speed at which a joint returns from beyond a limit at most; see `let_out`. None for no bound.
         seen: how much of the distance to a limit, or beyond it, counts.
     """

@@ -168,13 +168,15 @@ def contact_impulses(
     if ahead:
         velocities = velocities_ahead(robot, q, v, free, step, touches, joints)
         closures = gap_seen(closures * step, penetration) / step
-    seen = let_out(gap_seen(gaps, penetration) / step, velocities[first_rows(touches)], recovery)
-    closures = let_out(closures, velocities[len(rows) - len(closures) :], recovery * joints.recovery)
+    v = np.asarray(v, dtype=float)
+    approach = rows @ v
+    seen = let_out(gap_seen(gaps, penetration) / step, approach[first_rows(touches)], recovery)
+    closures = let_out(closures, approach[len(rows) - len(closures) :], recovery * joints.recovery)
     if ahead or recovery < np.inf or (seen != gaps / step).any():
         problem = replace(problem, b=with_closures(velocities, touches, seen, closures))
-    v, solver = np.asarray(v, dtype=float), partial(solve, method=method, **options)
+    solver = partial(solve, method=method, **options)
     if rebounding(pairs):
-        rebounds = Rebounds(touches, pending, seen, velocities, rows @ v)
+        rebounds = Rebounds(touches, pending, seen, velocities, approach)
         solution = solver(rebounds.applied(problem), start=start)
         total = replace(solution, impulses=solution.impulses + rebounds.offset)
         return Impulses(touches, rows, free, total, rebounds.pending(problem, solution))

@@ -38,7 +38,9 @@ class Ledger:
 
     def __init__(self, engine: Engine, batch: tuple[int, ...] = ()) -> None:
         self._engine, self._velocities = engine, engine.layout.places["v"]
-        self._parting = engine.layout.places["parting"]
+        self._parting, self._touching = engine.layout.places["parting"], engine.layout.places["touching"].start
+        impulses = engine.layout.places["impulses"]
+        self._of_joints = slice(impulses.start + engine.layout.contact_rows.total, impulses.stop)
         self._limits = _limits_in_state(engine)
         self._work, self._kinetic, self._lowest = np.zeros(batch), np.zeros(batch), np.full(batch, np.inf)
         self._low, self._high = np.full(batch, np.inf), np.full(batch, -np.inf)
@@ -53,19 +55,31 @@ class Ledger:
             tau: (..., nv), forces at independent joints; None for none.
             f_ext: (bodies, 6), forces on bodies, for a single state; None for none.
         """
-        if tau is not None or f_ext is not None:
-            v, power = before[..., self._velocities] + after[..., self._velocities], 0.0
-            if tau is not None:
-                power = np.dot(tau, v) if v.ndim == 1 else np.einsum("...i,...i->...", tau, v)
-            if f_ext is not None:
-                power = power + _power(self._engine, before, f_ext) + _power(self._engine, after, f_ext)
-            self._work = self._work + 0.5 * self._engine.step * power
+        stopped = after[..., self._touching] > 0.0
+        if self._engine.layout.joints:
+            stopped = stopped | after[..., self._of_joints].any(axis=-1)
+        if tau is not None:
+            self._add(tau, before[..., self._velocities], after[..., self._velocities], stopped)
+        if f_ext is not None:
+            first, last = (_powers(self._engine, state, f_ext) for state in (before, after))
+            self._add(np.ones(len(first)), first, last, stopped)
         if after.shape[-1] > self._engine.layout.size:
             self._work = self._work + np.sum(after[..., self._engine.motor_layout.places["motor_work"]], axis=-1)
         self._work = self._work + np.sum(after[..., self._parting], axis=-1)
         rows, velocities = self._limits
         if rows.size and (impulses := after[..., rows]).any():
             self._work = self._work + np.sum(np.maximum(impulses * after[..., velocities], 0.0), axis=-1)
+
+    def _add(self, forces: Any, first: np.ndarray, last: np.ndarray, stopped: np.ndarray) -> None:
+        """Adds the work of forces in a step, in which their velocities change from the first to the last.
+
+        What is stopped within a step may have moved with either velocity. The most work that each force can have done
+        counts then, τ v for the better v, because contacts undo what forces do in between.
+        """
+        power = _dot(forces, first + last)
+        if stopped.any():
+            power = power + stopped * _dot(np.abs(forces), np.abs(last - first))
+        self._work = self._work + 0.5 * self._engine.step * power
 
     def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The energy that the method has made up, J, and whether it is too much; NaN and False where it is unknown."""
@@ -164,12 +178,16 @@ def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> 
     return text + (', or integrator="midpoint"' if engine.scene.integrator != "midpoint" else "")
 
 
-def _power(engine: Engine, state: np.ndarray, f_ext: np.ndarray) -> float:
-    """The power of forces on bodies in a state, W; they are along the world's axes about its origin."""
-    robot, power = engine.robot, 0.0
+def _dot(forces: Any, velocities: np.ndarray) -> Any:
+    return np.dot(forces, velocities) if velocities.ndim == 1 else np.einsum("...i,...i->...", forces, velocities)
+
+
+def _powers(engine: Engine, state: np.ndarray, f_ext: np.ndarray) -> np.ndarray:
+    """The powers of forces on bodies in a state, W; they are along the world's axes about its origin."""
+    robot, powers = engine.robot, list[float]()
     q, v = (state[engine.layout.places[name]] for name in ("q", "v"))
     for i in np.flatnonzero(f_ext.any(axis=1)):
         body, (moment, force) = robot.body_names[i], f_ext[i].reshape(2, 3)
         velocity, r = frame_velocity(robot, q, v, body, axes="world"), frame_pose(robot, q, body)[:3, 3]
-        power += moment @ velocity[:3] + force @ (velocity[3:] - np.cross(velocity[:3], r))
-    return float(power)
+        powers.append(moment @ velocity[:3] + force @ (velocity[3:] - np.cross(velocity[:3], r)))
+    return np.array(powers)

@@ -87,7 +87,8 @@ def test_work_of_forces_on_bodies_is_counted() -> None:
         f_ext = np.array([[0.1, 0.2, -0.3, 4.0, -3.0, 2.0], [0.3, 0.1, 0.2, -1.0, 1.0, np.sin(0.05 * k)]])
         tau = np.append(np.zeros(6), 0.2 * rng.normal())
         simulation.step(tau, f_ext)
-        ledger.add_work(states[-1], simulation._state, tau, f_ext)
+        assert simulation._last_result is not None
+        ledger.add_work(states[-1], simulation._last_result, tau, f_ext)
         states.append(simulation._state)
     change = sum(simulation._engine.energies(states[-1])) - before
     assert abs(change) > 0.5

@@ -116,7 +116,7 @@ class Impulses:
             self.stage_contacts.spread(self.position_impulses, after["frames"])
         results = {name: after[name] for name in ("touching", "parting")}
         rebound = bool(self._rebounds or self.impacts)
-        count_pressing(self._context.sweep.robot, blocks, self._context.scene, after["gaps"], results, rebound=rebound)
+        count_pressing(blocks, self._jams.closures, results, rebound=rebound)
         if blocks.impulses is not after["impulses"]:
             copy(builder, blocks.impulses, after["impulses"], self._context.layout.contact_rows.total)
         self._joints.end(after["impulses"])

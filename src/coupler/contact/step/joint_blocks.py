@@ -184,7 +184,8 @@ def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any],
             q = q + 0.5 * left * left * cluster.g[cluster.shape.starts[i] + j]
         recovery = row.recovery if bounded else None
         seen = (lambda gap: scene.seen(gap, cluster)) if scene.integrator in SCHEMES else lambda gap: gap
-        row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, free, recovery, seen)
+        before = _velocity(cluster, i, j, memory.start)
+        row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, before, recovery, seen)
 
     return measure
 

@@ -248,7 +248,7 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
             soon = closure + 2.0 * free[0] < 0.0  # with the same velocities for one more step, it would touch
             for name in ["near"] if kind.one_tree else [f"{side}_near" for side in P]:
                 setattr(view, name, np.where(soon, 1.0, getattr(view, name)))
-        closure = let_out(closure, free[0], scene.recovery)
+        closure = let_out(closure, approach[0], scene.recovery)
         values = {"b": free + first_of(kind.rows, closure), "closures": closure}
         values |= {"free": free[:3], "approach": approach[:3]}
         for name, value in values.items():

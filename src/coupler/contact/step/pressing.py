@@ -2,46 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
-from coupler.contact.scene import ContactScene
 from coupler.contact.step.blocks import Blocks, shared
-from coupler.graph import Vector, View, constants, fields
-from coupler.model import Robot
-
-_OVERLAP = 1e-6  # m: to part less deep overlaps is no work to be told
-_ANY_SPEED = 1e30  # m/s: a recovery without a bound
+from coupler.graph import Vector, View, fields
 
 
-def count_pressing(
-    robot: Robot, blocks: Blocks, scene: ContactScene, gaps: Vector, totals: Mapping[str, Vector], *, rebound: bool
-) -> None:
+def count_pressing(blocks: Blocks, closures: Vector, totals: Mapping[str, Vector], *, rebound: bool) -> None:
     """Writes the steps to both, from solved impulses; active blocks are listed from now on.
 
     Args:
         blocks: of contacts first.
-        scene: what counts.
-        gaps: of all contacts, m.
+        closures: for each contact, the part of b_n that comes from its gap, m/s; a pressing contact parts with −that.
         totals: `touching`, 1, how many contacts press; `parting`, 1, the most work that they do on what overlaps, J.
             Both are added to.
         rebound: whether contacts have impulses that are not active.
     """
-    builder, speeds = blocks.builder, {"pace": 1.0 / scene.step, "recovery": min(scene.recovery, _ANY_SPEED)}
+    builder = blocks.builder
     builder.list_flags(blocks.flags["active"])
     for contacts in blocks.alike(range(blocks.contacts)):
-        limits = {name: constants(np.full(len(contacts), speed)) for name, speed in speeds.items()}
-        limits |= scene.gravity_for(robot, len(contacts))
-        block = blocks.of(contacts) | shared(**totals)(contacts) | fields(gap=gaps.at(contacts), **limits)
+        block = blocks.of(contacts) | shared(**totals)(contacts) | fields(closure=closures.at(contacts))
         listed = {} if rebound else blocks.among("active", contacts)
-        builder.loop(_counting(scene), block=block, **listed)
+        builder.loop(_count, block=block, **listed)
 
 
-def _counting(scene: ContactScene) -> Callable[[View], None]:
-    def count(block: View) -> None:
-        block.touching = block.touching + np.where(block.impulse[0] > 0.0, 1.0, 0.0)
-        speed = np.minimum(np.maximum(-scene.seen(block.gap, block), 0.0) * block.pace, block.recovery)
-        block.parting = block.parting + np.where(block.gap < -_OVERLAP, block.impulse[0] * speed, 0.0)
-
-    return count
+def _count(block: View) -> None:
+    presses = block.impulse[0] > 0.0
+    block.touching = block.touching + np.where(presses, 1.0, 0.0)
+    block.parting = block.parting + np.where(presses, block.impulse[0] * np.maximum(-block.closure, 0.0), 0.0)

@@ -93,7 +93,7 @@ class Rebounds:
 
 def _beginning(law: Restitution, scene: ContactScene) -> Callable[[View], None]:
     def beginning(view: View) -> None:
-        closure = let_out(scene.seen(view.gap, view) * view.pace, view.free[0], scene.recovery)
+        closure = let_out(scene.seen(view.gap, view) * view.pace, view.approach[0], scene.recovery)
         terms = rebound_terms(law, view.friction, view.pending, closure, view.free, view.approach)
         view.b, view.offset, view.closing = terms.b, terms.offset, np.where(terms.closing, 1.0, 0.0)
 
