@@ -219,10 +219,8 @@ def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform)
     places = [p + s * u for s in (-half_length, half_length, nearest_to_box(p, u, half_length, half))]
     for place, (distance, normal) in zip(places, to_box_together(places, half), strict=True):
         middle = place - 0.5 * (distance + one.radius) * normal
-        yield (
-            distance - one.radius,
-            *(np.stack(list(a)) for a in (X_other.r + X_other.E.T @ middle, X_other.E.T @ normal)),
-        )
+        point, outwards = X_other.r + X_other.E.T @ middle, X_other.E.T @ normal
+        yield distance - one.radius, np.stack(list(point)), np.stack(list(outwards))
 
 
 # Other convex shapes.
