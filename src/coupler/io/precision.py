@@ -25,11 +25,12 @@ _DIRECTIONS = (
 )  # in rad, or of unit vectors
 _ANGLES = ("rpy",)  # surely in rad
 _TEXTS = ("pose", "xyz")  # elements of SDFormat that hold numbers as text
-_EXACT = 12  # digits after the point: with this many, rounding does not matter
+_EXACT = 12  # digits after the point of a number near one: with this many, rounding does not matter
 _WORST = 5e-4  # m or rad: numbers with few digits may be exact, so no file is assumed to be less precise than this
 _EXACT = 1e-12  # rad: a nearer one has all its digits
 _RIGHT = 2e-3  # rad: an angle this near to a right one is meant to be one
-_NUMBER = re.compile(r"[-+]?\d*\.(\d*)(?:[eE]([-+]?\d+))?")
+_NOISE = 1e-9  # m or rad: smaller numbers are what rounding left of a zero
+_NUMBER = re.compile(r"[-+]?(\d*)(?:\.(\d*))?(?:[eE]([-+]?\d{1,4}))?")
 
 
 def precision_of(root: Element, *included: Element) -> float:
@@ -52,19 +53,23 @@ def precision_of(root: Element, *included: Element) -> float:
 
 
 def _by_digits(elements: Iterable[Element]) -> float:
-    """Half a unit in the last place that the elements of a file have.
+    """Half a unit in the last place of the numbers of a file.
 
-    The longest of all lengths counts, and the longest of all directions: shorter ones may be exact. An angle that is a
-    right angle but for its digits says more: 1.57075 is rounded by 5e-5. Zero where all numbers are exact.
+    Numbers with the most significant digits count, of lengths and of directions apart, and the largest of these:
+    shorter ones may be exact, and small ones may have as many digits after more zeros. An angle that is a right angle
+    but for its digits says more: 1.57075 is rounded by 5e-5. Zero where all numbers are exact.
     """
-    digits, right = {"lengths": 0, "directions": 0}, 0.0
+    found, right = (
+        {"lengths": (0, 0), "directions": (0, 0)},
+        0.0,
+    )  # significant digits, and the power of ten of the last
     for element in elements:
         for kind, words, angles in _given(element):
             for word in words:
-                digits[kind] = max(digits[kind], _digits(word))
+                found[kind] = max(found[kind], _digits(word))
                 if angles:
                     right = max(right, _off_right(word))
-    rounded = [0.5 * 10.0**-count for count in digits.values() if 0 < count < _EXACT]
+    rounded = [0.5 * 10.0**last for count, last in found.values() if count and last > -_EXACT]
     return max([min(_WORST, value) for value in rounded] + [right], default=0.0)
 
 
@@ -85,12 +90,15 @@ def _given(element: Element) -> Iterator[tuple[str, list[str], bool]]:
             yield "lengths", words[:3], False
 
 
-def _digits(word: str) -> int:
-    """Digits behind the point."""
+def _digits(word: str) -> tuple[int, int]:
+    """How many significant digits a number has, and the power of ten of the last; none for whole numbers and noise."""
     number = _NUMBER.fullmatch(word)
-    if number is None or len(number[2] or "") > 4:
-        return 0
-    return len(number[1].rstrip("0") if set(number[1]) == {"0"} else number[1]) - int(number[2] or 0)
+    if number is None or not _NOISE < abs(float(word)) < np.inf:
+        return 0, 0
+    whole, behind, power = number[1], number[2] or "", int(number[3] or 0)
+    behind = behind if behind.strip("0") else ""
+    last = power - len(behind)
+    return (len((whole + behind).lstrip("0")), last) if last < 0 else (0, 0)
 
 
 def _off_right(word: str) -> float:

@@ -19,7 +19,9 @@ from coupler.io.precision import precision_of
 from coupler.io.urdf.origins import rotation_of
 from coupler.io.writing import rpy_of
 from coupler.io.xml import parse
-from coupler.model import ModelError, ModelWarning, Robot
+from coupler.model import ModelError, ModelWarning, Revolute, Robot, RobotBuilder
+from coupler.rotation import about_x, about_y, about_z
+from coupler.spatial import Transform
 from effort import sweep
 from random_robots import ROBOTS, sample
 from saved_robots import dynamics_gap
@@ -80,6 +82,10 @@ def rounded(root: ET.Element, angles: Digits, lengths: Digits) -> str:
 
 def decimals(count: int) -> Digits:
     return lambda x: f"{x:.{count}f}"
+
+
+def significant(count: int) -> Digits:
+    return lambda x: f"{x:.{count - 1}e}"
 
 
 def careless(x: float) -> str:
@@ -184,6 +190,83 @@ def test_a_rounded_robot_is_pickled_and_simulated(tmp_path: Path) -> None:
     assert all(error < 1e-2 for error in found.loop_errors(found.neutral()).values())
 
 
+# Mechanisms with more rows than they need, in poses that no symmetry helps.
+
+HINGE = Revolute(axis=(0, 1, 0))
+
+
+def cranks(count: int) -> Robot:
+    """A bar on equal parallel cranks: with three or more, it has other assemblies, in which it cannot move."""
+    at, length, tilt = ((0.0, 0.0), (0.211, 0.031), (0.377, -0.044), (0.52, 0.02)), 0.173, about_y(0.3)
+    b = RobotBuilder("cranks")
+    for name in ("bar", *(f"crank{i}" for i in range(count))):
+        b.body(name, 1.0, (0.01, 0.02, 0.05), (0.01, 0.012, 0.011))
+    for i, (x, z) in enumerate(at[:count]):
+        b.joint(f"hinge{i}", HINGE, "ground", f"crank{i}", Transform(tilt.T, np.array([x, 0.0, z])))
+        top = Transform(tilt, np.array([0.0, 0.0, length]))
+        if i:
+            b.loop(f"pin{i}", HINGE, f"crank{i}", "bar", top, (x, 0.0, z))
+        else:
+            b.joint("pin0", HINGE, "crank0", "bar", top)
+    return b.build()
+
+
+def sarrus(lower: float, upper: float, radius: float, *angles: float) -> Robot:
+    """A platform that legs of three parallel hinges each, folding in planes at angles about z, let move along z."""
+    b, bend = RobotBuilder("sarrus"), 0.6
+    rest = np.arcsin(lower * np.sin(bend) / upper)
+    b.body("platform", 1.0, (0.01, 0.02, 0.05), (0.01, 0.012, 0.011))
+    for i, angle in enumerate(angles):
+        turn, foot = about_z(angle), about_z(angle) @ (radius, 0.0, 0.0)
+        for name in (f"thigh{i}", f"shank{i}"):
+            b.body(name, 1.0, (0.01, 0.02, 0.05), (0.01, 0.012, 0.011))
+        b.joint(f"foot{i}", HINGE, "ground", f"thigh{i}", Transform((turn @ about_y(bend)).T, foot))
+        knee = Transform(about_y(bend + rest), np.array([0.0, 0.0, lower]))
+        b.joint(f"knee{i}", HINGE, f"thigh{i}", f"shank{i}", knee)
+        top, seat = Transform(about_y(rest).T, np.array([0.0, 0.0, upper])), Transform(turn.T, foot)
+        if i:
+            b.loop(f"top{i}", HINGE, f"shank{i}", "platform", top, seat)
+        else:
+            b.joint("top0", HINGE, "shank0", "platform", top, meets=seat)
+    return b.build()
+
+
+PARALLEL: dict[str, Callable[[], Robot]] = {
+    "two cranks": lambda: cranks(2),
+    "three cranks": lambda: cranks(3),
+    "four cranks": lambda: cranks(4),
+    "Sarrus": lambda: sarrus(0.237, 0.311, 0.123, 0.0, 2.0943951),
+    "square Sarrus": lambda: sarrus(0.25, 0.25, 0.1, 0.0, QUARTER),
+    "Sarrus of three legs": lambda: sarrus(0.237, 0.311, 0.123, 0.1, 2.2, -1.9),
+}
+
+
+@pytest.mark.parametrize("name", PARALLEL)
+def test_mechanisms_with_more_rows_than_they_need_move(name: str, tmp_path: Path) -> None:
+    """Also where rounding makes cranks and legs unequal: with their numbers as they are, they could not."""
+    exact = PARALLEL[name]()
+    assert exact.nv == 1
+    text = saved(exact, tmp_path)
+    for root, digits in (
+        (turned(text), decimals(7)),
+        (ET.fromstring(text), decimals(4)),
+        (turned(text), decimals(3)),
+        (turned(text), significant(4)),
+    ):
+        assert loaded(rounded(root, digits, digits), tmp_path).nv == 1, f"1/3 as {digits(1 / 3)}"
+
+
+def test_axes_that_are_inclined_are_not_rounded(tmp_path: Path) -> None:
+    """A four-bar whose pin is inclined by a degree cannot move, which four digits can say."""
+    text = saved(robots.load("four_bar"), tmp_path)
+    root = ET.fromstring(text)
+    axis = root.find("loop/axis")
+    assert axis is not None
+    axis.set("xyz", " ".join(map(all_digits, about_x(np.pi / 180) @ about_z(np.pi / 180) @ numbers(axis, "xyz"))))
+    with pytest.raises(ModelError, match=r"cannot (move|close)|is singular wherever"):
+        loaded(rounded(root, decimals(4), decimals(4)), tmp_path)
+
+
 SPATIAL = [name for name in ROBOTS if "tree" not in name]
 
 
@@ -215,6 +298,11 @@ def test_loops_of_every_kind_keep_their_freedoms(name: str, tmp_path: Path) -> N
         ('<origin xyz="0 0 1" rpy="1.57075 0 0"/>', QUARTER - 1.57075),
         ('<origin xyz="0 0 1" rpy="1.571 0 0"/>', 5e-4),
         ('<origin xyz="1.5e-3 0 1"/>', 5e-5),
+        ('<origin xyz="1e-3 0 1"/>', 5e-4),
+        ('<origin xyz="0.1234 1.235e-5 1"/>', 5e-5),
+        ('<origin xyz="1.2346e-1 -1.0000e+00 3.1416e-2"/>', 5e-6),
+        ('<origin xyz="0.1234 6.123233995736766e-17 1" rpy="-2.220446049250313e-16 0 1.5708"/>', 5e-5),
+        ('<origin xyz="2.000000 0 0.100000"/>', 5e-7),
         ('<axis xyz="0.7071 0 0.7071"/>', 5e-5),
         ('<mass value="1.5"/>', 0.0),
         ('<origin xyz="nan x 1e999999 0.1e99999999999"/>', 0.0),

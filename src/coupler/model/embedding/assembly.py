@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coupler.grouping import grouped
-from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities
+from coupler.model.embedding.choice import Choice, Preference, choose, equilibrated, fitting, qualities, ranks
 from coupler.model.embedding.constraints import Loop, RelationConstraint
 from coupler.model.embedding.gaps import described, names_of, what_is_open
 from coupler.model.embedding.solutions import Solutions
@@ -117,7 +117,7 @@ class _Samples:
 
         Neutral is the sample nearest to where joints start of those with regular coordinates and within limits.
         """
-        loop, closed, given = self.closure.loops[i], self._closed(i), choice is not None
+        loop, closed, given = self.closure.loops[i], self._of_start(i, self._closed(i)), choice is not None
         K, wishes = self.K[:, self.closure.places[i][1]][closed], preferences[loop.columns]
         if choice is None:
             usable = self.solutions.usable(loop)
@@ -157,6 +157,18 @@ class _Samples:
         apart -= _TURN * np.rint(apart / _TURN)  # joints may have gone full circle
         sent = self.sent[np.ix_(closed, loop.columns)]
         return len(closed) > 1 and bool(np.abs(apart).max() < _STILL * sent.max())
+
+    def _of_start(self, i: int, closed: np.ndarray) -> np.ndarray:
+        """Those of the closed samples that count: a loop may have other assemblies, which move less or not at all.
+
+        Three equal parallel cranks carry a bar in parallel to itself, and there are poses from which the bar cannot
+        move. If two samples apart from the first have its rank, there is a motion with that rank through it.
+        """
+        columns = self.closure.loops[i].columns
+        rank = ranks(self.K[:, self.closure.places[i][1]][closed])
+        moved, sent = (part[np.ix_(closed, columns)].max(axis=1) for part in (self.away, self.sent))
+        like_first = rank == rank[0]
+        return closed[like_first] if (like_first & (moved > _STILL * sent)).sum() > 1 else closed
 
     def _closed(self, i: int) -> np.ndarray:
         """The samples in which a loop is closed."""

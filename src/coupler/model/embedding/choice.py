@@ -48,7 +48,7 @@ class Choice:
     quality: float
 
 
-def _ranks(K: np.ndarray) -> np.ndarray:
+def ranks(K: np.ndarray) -> np.ndarray:
     """The rank of K in each sample."""
     if not K.size:
         return np.zeros(len(K), int)
@@ -64,11 +64,11 @@ def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice
         preferences: for each column how much it should be independent; see `Preference`.
         usable: for each row whether it may be kept.
     """
-    ranks, allowed = _ranks(K), np.flatnonzero(usable)
-    K = K[ranks == ranks.max()]
-    rank = int(ranks.max() if usable.all() else _ranks(K[:, allowed]).max())
+    of_sample, allowed = ranks(K), np.flatnonzero(usable)
+    K = K[of_sample == of_sample.max()]
+    rank = int(of_sample.max() if usable.all() else ranks(K[:, allowed]).max())
     some = np.linspace(0, len(K) - 1, _CANDIDATES).astype(int)
-    rows = _best([allowed[pivots(A[allowed].T, rank)] for A in K[some]], lambda rows: qualities(K[:, rows], K).min())
+    rows = best([allowed[pivots(A[allowed].T, rank)] for A in K[some]], lambda rows: qualities(K[:, rows], K).min())
     K = K[:, rows]
 
     def merit(columns: np.ndarray) -> tuple[float, ...]:
@@ -76,7 +76,7 @@ def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice
         magnitude = np.floor(np.log10(max(worst, _ROUNDING)))
         return worst > _BAD, -float(preferences[columns].sum()), magnitude, float(columns.sum())
 
-    dependent = _best([pivots(A, rank, preferences) for A in K[some]], merit)
+    dependent = best([pivots(A, rank, preferences) for A in K[some]], merit)
     independent = np.setdiff1d(np.arange(K.shape[2]), dependent)
     return Choice(rows, dependent, independent, 0.0)
 
@@ -95,11 +95,11 @@ def fitting(K: np.ndarray, marked: np.ndarray) -> np.ndarray:
     A loop may have a branch on which some joints are at rest. Who marks such a joint means another branch.
     """
     everything = np.arange(len(K))
-    fits = _ranks(K[:, :, ~marked]) == _ranks(K) if marked.any() else everything >= 0
+    fits = ranks(K[:, :, ~marked]) == ranks(K) if marked.any() else everything >= 0
     return everything[fits] if fits.any() else everything
 
 
-def _best(candidates: Iterable[np.ndarray], merit: Callable[[np.ndarray], Any]) -> np.ndarray:
+def best(candidates: Iterable[np.ndarray], merit: Callable[[np.ndarray], Any]) -> np.ndarray:
     """The candidate of the highest merit, in ascending order."""
     different = {tuple(sorted(candidate.tolist())) for candidate in candidates}
     return max((np.array(candidate, int) for candidate in sorted(different)), key=merit)

@@ -6,8 +6,9 @@ from others but do not close, because lengths along the axes differ by half a mi
 
 What was meant shows in the singular values of K at configurations that nearly close. With rows relative to the size of
 their loop, those of real constraints are of the order of one, those of rounding are of its order, and there is a gap in
-between. As many rows are kept as there are singular values above the gap. Then a test shows whether the others really
-follow: wherever the kept rows close, near and far from where joints start, the others must close up to the rounding.
+between. As many rows are kept as there are singular values above the gap, where the loop moves as it does at the start:
+it may have other assemblies. Then a test shows whether the others really follow: wherever the kept rows let the loop
+move from there, the others must stay closed up to the rounding.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.embedding.choice import pivots
+from coupler.model.embedding.choice import best, pivots, qualities
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.loop_kind import LoopKind
@@ -30,7 +31,9 @@ from coupler.spatial import Transform
 _MANY = 20.0  # singular values below this multiple of the precision may be rounding
 _GAP = 10.0  # the smallest ratio of singular values of real constraints to those of rounding
 _MISSES = 20.0  # by this multiple of the precision, relative to the size of a loop, rows that follow may fail to close
-_WAYS = (0.0, 0.05, 0.2, 0.4, 0.7, 1.0)  # fractions of the way from where joints start to random positions
+_REGULAR = 0.3  # rows are judged where their quality is above this part of its median
+_WAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # fractions of the way from where joints start to random positions
+_MOVES = (0.1, 0.25)  # rad or m: how far a loop is moved on to see whether rows follow there
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,21 +99,20 @@ def loosened(
         precision: the rounding of numbers, m or rad.
         again: returns the closure of other constraints.
     """
-    starts = _starts(closure)
-    p = closure.assemble(starts, rank=_MANY * precision)
+    p = closure.assemble(_starts(closure), rank=_MANY * precision)
     phi, K, _ = closure.at(p)
-    kept: dict[int, np.ndarray] = {}
+    kept: dict[int, _Kept] = {}
     for i, loop in enumerate(closure.loops):
         size = _sizes(closure, i, K)
         near = (np.abs(phi[:, closure.places[i][0]]) / size).max(axis=-1) < _MISSES * precision
-        rows = None if is_solved[i] or not near.any() else _kept(_scaled(closure, i, K)[near], precision)
-        if rows is not None and len(rows) < loop.rows:
-            kept[i] = rows
+        found = None if is_solved[i] else _kept(_scaled(closure, i, K), near, precision)
+        if found is not None and len(found.rows) < loop.rows:
+            kept[i] = found
     while kept:
-        rounded, wrong = _tried(closure, kept, starts, precision, again)
+        rounded, wrong = _tried(closure, kept, p, precision, again)
         if not wrong:
             return rounded
-        kept = {i: rows for i, rows in kept.items() if i not in wrong}
+        kept = {i: found for i, found in kept.items() if i not in wrong}
     return None
 
 
@@ -154,46 +156,94 @@ def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
     return np.nan_to_num(own / _sizes(closure, i, K)[:, None])
 
 
-def _kept(K: np.ndarray, precision: float) -> np.ndarray | None:
-    """As many independent rows as there are singular values above the gap; None where there is no gap."""
-    with_gap: list[tuple[int, float, int]] = []  # for samples with a gap: the rank, the value above the gap, the number
-    for number, values in enumerate(np.linalg.svd(K, compute_uv=False)):
+@dataclass(frozen=True, eq=False)
+class _Kept:
+    """Rows of a loop that are enough.
+
+    Attributes:
+        rows: their numbers.
+        samples: the numbers of the samples in which the loop nearly closes and has their rank.
+        motions: for each of these a velocity that they allow, of size one.
+    """
+
+    rows: np.ndarray
+    samples: np.ndarray
+    motions: np.ndarray
+
+
+def _kept(K: np.ndarray, near: np.ndarray, precision: float) -> _Kept | None:
+    """As many independent rows as there are singular values above the gap; None where there is no gap.
+
+    Args:
+        K: samples × m × n, scaled; the first sample is the one nearest to where joints start.
+        near: for each sample, whether the loop nearly closes there.
+    """
+    with_gap = dict[int, int]()  # the ranks of samples with a gap
+    for number in np.flatnonzero(near).tolist():
+        values = np.linalg.svd(K[number], compute_uv=False)
         strict = int((values > RANK * values[0]).sum())
         rank = int((values > _MANY * precision).sum())
         if rank and (rank >= strict or values[rank - 1] >= _GAP * values[rank]):
-            with_gap.append((rank, float(values[rank - 1]), number))
+            with_gap[number] = rank
     if not with_gap:
         return None
-    rank, _, best = max(with_gap)
-    return np.sort(pivots(K[best].T, rank))
+    ranks = list(with_gap.values())
+    rank = ranks[0] if ranks.count(ranks[0]) > 1 else max(ranks)
+    samples = [number for number, own in with_gap.items() if own == rank]
+    rows = best(
+        [pivots(K[number].T, rank) for number in samples], lambda rows: qualities(K[samples][:, rows], K[samples]).min()
+    )
+    rng = np.random.default_rng(0)
+    motions = [_motion(K[number][rows], rng) for number in samples]
+    return _Kept(rows, np.array(samples), np.array(motions))
+
+
+def _motion(K: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A velocity v with K v = 0 whose largest entry is one; zero if there is none."""
+    free = np.linalg.svd(K)[2][len(K) :]
+    v = rng.standard_normal(len(free)) @ free
+    return v / np.abs(v).max() if len(free) else np.zeros(K.shape[1])
 
 
 def _tried(
     closure: Closure,
-    kept: dict[int, np.ndarray],
-    starts: np.ndarray,
+    kept: dict[int, _Kept],
+    p: np.ndarray,
     precision: float,
     again: Callable[[list[Constraint]], Closure],
 ) -> tuple[Rounded, set[int]]:
-    """The constraints with only the kept rows, and the loops whose other rows turn out not to follow from them."""
+    """The constraints with only the kept rows, and the loops whose other rows turn out not to follow from them.
+
+    Args:
+        p: the samples, in which all rows nearly close.
+    """
     constraints: list[Constraint] = []
     dropped: dict[str, int] = {}
     for i, loop in enumerate(closure.loops):
         for constraint, rows in loop.parts():
-            own = kept[i][(kept[i] >= rows.start) & (kept[i] < rows.stop)] - rows.start if i in kept else None
-            if own is None or len(own) == constraint.rows:
+            enough = kept[i].rows if i in kept else np.arange(loop.rows)
+            own = enough[(enough >= rows.start) & (enough < rows.stop)] - rows.start
+            if len(own) == constraint.rows:
                 constraints.append(constraint)
                 continue
             dropped[constraint.name] = constraint.rows - len(own)
             if len(own):
                 constraints.append(_reduced(constraint, tuple(own.tolist())))
-    phi, K, _ = closure.at(again(constraints).assemble(starts))
+    moves = np.zeros((len(_MOVES), len(p), closure.tree.nv))
+    for i, found in kept.items():
+        moves[:, found.samples[:, None], closure.loops[i].columns] = np.multiply.outer(_MOVES, found.motions)
+    moved = closure.motion.integrate(np.tile(p, (len(_MOVES), 1)), moves.reshape(-1, closure.tree.nv))
+    phi, K, _ = closure.at(again(constraints).assemble(moved))
     wrong, misses = set[int](), 0.0
-    for i in kept:
-        missed = np.abs(phi[:, closure.places[i][0]])
-        closed = missed[:, kept[i]].max(axis=-1, initial=0.0) < CLOSED
-        follow = closed & ((missed / _sizes(closure, i, K)).max(axis=-1) <= _MISSES * precision)
-        if follow.sum() < 2 or (closed & ~follow).any():
+    for i, found in kept.items():
+        samples = np.add.outer(len(p) * np.arange(len(_MOVES)), found.samples).ravel()
+        missed = np.abs(phi[np.ix_(samples, closure.places[i][0])])
+        closed = missed[:, found.rows].max(axis=-1, initial=0.0) < CLOSED
+        K_i = _scaled(closure, i, K)[samples]
+        quality = qualities(K_i[:, found.rows], K_i)
+        regular = closed & (quality > _REGULAR * np.median(quality))  # where the rows hardly count, errors grow
+        follow = regular & ((missed / _sizes(closure, i, K)).max(axis=-1) <= _MISSES * precision)
+        if follow.sum() < 2 or (regular & ~follow).any():
             wrong.add(i)
         else:
             misses = max(misses, float(missed[follow].max()))
