@@ -25,9 +25,8 @@ _DIRECTIONS = (
 )  # in rad, or of unit vectors
 _ANGLES = ("rpy",)  # surely in rad
 _TEXTS = ("pose", "xyz")  # elements of SDFormat that hold numbers as text
-_EXACT = 12  # digits after the point of a number near one: with this many, rounding does not matter
 _WORST = 5e-4  # m or rad: numbers with few digits may be exact, so no file is assumed to be less precise than this
-_EXACT = 1e-12  # rad: a nearer one has all its digits
+_EXACT = 1e-12  # m or rad: a number that is rounded by less has all its digits
 _RIGHT = 2e-3  # rad: an angle this near to a right one is meant to be one
 _NOISE = 1e-9  # m or rad: smaller numbers are what rounding left of a zero
 _NUMBER = re.compile(r"[-+]?(\d*)(?:\.(\d*))?(?:[eE]([-+]?\d{1,4}))?")
@@ -59,18 +58,16 @@ def _by_digits(elements: Iterable[Element]) -> float:
     shorter ones may be exact, and small ones may have as many digits after more zeros. An angle that is a right angle
     but for its digits says more: 1.57075 is rounded by 5e-5. Zero where all numbers are exact.
     """
-    found, right = (
-        {"lengths": (0, 0), "directions": (0, 0)},
-        0.0,
-    )  # significant digits, and the power of ten of the last
+    found = {"lengths": (0, 0), "directions": (0, 0)}  # significant digits, and the power of ten of the last
+    right = 0.0
     for element in elements:
         for kind, words, angles in _given(element):
             for word in words:
                 found[kind] = max(found[kind], _digits(word))
                 if angles:
                     right = max(right, _off_right(word))
-    rounded = [0.5 * 10.0**last for count, last in found.values() if count and last > -_EXACT]
-    return max([min(_WORST, value) for value in rounded] + [right], default=0.0)
+    rounded = [0.5 * 10.0**last for count, last in found.values() if count]
+    return max([min(_WORST, value) for value in rounded if value > _EXACT] + [right], default=0.0)
 
 
 def _given(element: Element) -> Iterator[tuple[str, list[str], bool]]:
