@@ -234,8 +234,8 @@ def product(A: Any, B: Any, wanted: np.ndarray | None = None) -> np.ndarray:
         for k in np.flatnonzero(full_A[i]).tolist():
             for run in parts[k] if wanted is None else runs(full_B[k] & wanted[i]):
                 sums.setdefault(run, []).append(k)
-        for (first, width), own in sums.items():
-            for k in own:
+        for (first, width), terms in sums.items():
+            for k in terms:
                 rows.add(c + i * n + first, a + i * A.shape[1] + k, b + k * n + first, width)
     filled = np.einsum("ik,kj->ij", full_A.astype(int), full_B.astype(int)) > 0
     return np.where(filled if wanted is None else filled & wanted, rows.run().matrix(c, m, n, n), 0.0)
@@ -247,15 +247,15 @@ def times_vector(A: Any, x: Any) -> np.ndarray | None:
         return None
     full, m = pattern(A), len(A)
     parts = [runs(row) for row in full]
-    if full.sum() < max(LONG // 4, _DENSE * sum(width for own in parts for _, width in own)):
+    if full.sum() < max(LONG // 4, _DENSE * sum(width for row_runs in parts for _, width in row_runs)):
         return None
     rows, n = Rows(), len(x)
     a, b, c = rows.take(A.size), rows.take(n), rows.take(m)
     rows.put_matrix(b, [x], n)
     if A.flags.c_contiguous or not A.flags.f_contiguous:
         rows.put_matrix(a, A, n)
-        for i, own in enumerate(parts):
-            for first, width in own:
+        for i, row_runs in enumerate(parts):
+            for first, width in row_runs:
                 rows.dot(c + i, a + i * n + first, b + first, width)
     else:  # the transpose of a matrix whose rows lie side by side
         rows.put_matrix(a, A.T, m)

@@ -62,7 +62,7 @@ class ActuatorSizing:
             [
                 self.positions.min(axis=0),
                 self.positions.max(axis=0),
-                *(own(x) for x in (self.forces, self.velocities, P) for own in (_peak, self._rms)),
+                *(measure(x) for x in (self.forces, self.velocities, P) for measure in (_peak, self._rms)),
                 self._integral(np.maximum(P, 0.0)),
                 self._integral(np.maximum(-P, 0.0)),
                 _peak(self.forces) / self.limits,
@@ -102,7 +102,7 @@ class ActuatorSizing:
         except ImportError:
             raise ModelError("pictures need matplotlib: pip install 'coupler[plot]'") from None
         summary, P = self.summary, self.powers
-        order = np.argsort([-own["peak power"] for own in summary.values()], kind="stable")[:_SHOWN]
+        order = np.argsort([-values["peak power"] for values in summary.values()], kind="stable")[:_SHOWN]
         figure = Figure((9, 11), layout="constrained")
         *curves, bars = figure.subplots(4, 1)
         for axes, x, label in zip(curves, (self.forces, self.velocities, P), ("force", "speed", "power"), strict=True):
@@ -114,8 +114,8 @@ class ActuatorSizing:
         curves[0].legend(fontsize=8, ncols=6)
         curves[-1].set_xlabel("time, s")
         at = np.arange(len(self.names))
-        bars.bar(at, [own["work done"] for own in summary.values()], color="C0", label="work done")
-        bars.bar(at, [-own["work taken back"] for own in summary.values()], color="C1", label="work taken back")
+        bars.bar(at, [values["work done"] for values in summary.values()], color="C0", label="work done")
+        bars.bar(at, [-values["work taken back"] for values in summary.values()], color="C1", label="work taken back")
         bars.set_xticks(at, self.names, fontsize=8)
         bars.set_ylabel("J")
         bars.set_title("energy", loc="left", fontsize=10)
@@ -130,8 +130,8 @@ class ActuatorSizing:
 
     def _rows(self, number: str) -> list[list[str]]:
         rows = [["actuator", "units", *_COLUMNS]]
-        for (name, own), turns in zip(self.summary.items(), self.turning, strict=True):
-            rows.append([name, "rad, N m" if turns else "m, N", *(number.format(x) for x in own.values())])
+        for (name, values), turns in zip(self.summary.items(), self.turning, strict=True):
+            rows.append([name, "rad, N m" if turns else "m, N", *(number.format(x) for x in values.values())])
         return rows
 
     def _integral(self, x: np.ndarray) -> np.ndarray:

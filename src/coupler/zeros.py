@@ -104,21 +104,21 @@ def plan_of_reflections(full: np.ndarray) -> tuple[list[Reflection], list[tuple[
         with_entry = [i for i in remaining if full[i, j]]
         kinds = grouped(with_entry, lambda i: at_first[i].tobytes() + full[i, columns].tobytes())
         all_now, all_first = full[with_entry].any(axis=0), at_first[with_entry].any(axis=0)
-        among, own = list[list[int]](), list[int]()
+        among, last = list[list[int]](), list[int]()
         for rows in kinds.values():
             fill = (all_now & ~full[rows[0]])[columns].any() or (all_first & ~at_first[rows[0]]).any()
             among += [rows] if fill else []
-            own += rows[:1] if fill else rows
+            last += rows[:1] if fill else rows
         # The first, with the least in common with others, becomes the pivot.
-        own = sorted(own, key=lambda i: (full[i, columns].sum(), at_first[i].sum()))
-        own = own or remaining[:1]  # structurally singular: the result will not be finite
-        for rows in (*among, own):
+        last = sorted(last, key=lambda i: (full[i, columns].sum(), at_first[i].sum()))
+        last = last or remaining[:1]  # structurally singular: the result will not be finite
+        for rows in (*among, last):
             if len(rows) > 1:
                 reflections.append((j, tuple(rows)))
                 full[rows] = full[rows].any(axis=0)
                 full[rows[1:], j] = False
-        done.append((j, own[0]))
-        remaining.remove(own[0])
+        done.append((j, last[0]))
+        remaining.remove(last[0])
         columns.remove(j)
     return reflections, done, remaining
 
@@ -127,9 +127,9 @@ def reflected(full: np.ndarray, reflections: Sequence[Reflection]) -> np.ndarray
     """The pattern after reflections."""
     full = full.copy()
     for j, rows in reflections:
-        own = list(rows)
-        full[own] = full[own].any(axis=0)
-        full[own[1:], j] = False
+        touched = list(rows)
+        full[touched] = full[touched].any(axis=0)
+        full[touched[1:], j] = False
     return full
 
 
@@ -173,11 +173,11 @@ class NullSpace:
         triangular = reflected(full.T, reflections)[np.ix_(pivots, columns)]
         basis = np.zeros((n, n - m), bool)
         basis[left, np.arange(n - m)] = True
-        for _, own in reversed(reflections):
-            basis[list(own)] = basis[list(own)].any(axis=0)
+        for _, rows in reversed(reflections):
+            basis[list(rows)] = basis[list(rows)].any(axis=0)
         return cls(full, reflections, columns, pivots, left, triangular, inverse_pattern(triangular), basis)
 
     @property
     def size(self) -> int:
         """How many numbers make up K⁺: normals of reflections and their scales, and R⁻ᵀ."""
-        return sum(len(own) + 1 for _, own in self.reflections) + int(self.inverse.sum())
+        return sum(len(rows) + 1 for _, rows in self.reflections) + int(self.inverse.sum())

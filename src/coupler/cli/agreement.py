@@ -74,9 +74,9 @@ def _agreement_of_bodies(first: Robot, second: Robot, seed: int) -> Mapping[str,
         for i, step in enumerate(steps, 1):
             whole = joint.name in second.tree.number
             name = joint.name if whole else f"{joint.name}_{i}"
-            own, speed = np.atleast_1d(known[joint.name]), np.atleast_1d(speeds[joint.name])
-            positions[name] = np.squeeze(own if whole else step_position(joint, step, own))
-            velocities[name] = np.squeeze(speed if whole else step_velocity(joint, step, own, speed))
+            position, speed = np.atleast_1d(known[joint.name]), np.atleast_1d(speeds[joint.name])
+            positions[name] = np.squeeze(position if whole else step_position(joint, step, position))
+            velocities[name] = np.squeeze(speed if whole else step_velocity(joint, step, position, speed))
     p = second.pack_q(positions)
     states = (first, q, v), (second, p, second.pack_v(velocities, p))
     falls = [forward_dynamics(*state, np.zeros(first.nv)) for state in states]

@@ -68,8 +68,8 @@ def _parts(value: Any) -> Iterator[Any]:
     if isinstance(value, Robot):
         yield from _parts_of_robot(value)
     elif isinstance(value, Mapping):
-        for name, own in value.items():
-            yield from (name, own)
+        for name, entry in value.items():
+            yield from (name, entry)
     elif isinstance(value, Set):
         yield from sorted(map(repr, value))
     elif isinstance(value, Sequence | np.ndarray):
@@ -99,7 +99,7 @@ def _state_of(value: Any) -> Any:
     if _is_library(type(value)) and package not in _OPEN and not isinstance(value, SimpleNamespace | Namespace):
         return None
     if hasattr(value, "__dict__"):
-        return {name: own for name, own in vars(value).items() if package != "coupler" or name[0] != "_"}
+        return {name: entry for name, entry in vars(value).items() if package != "coupler" or name[0] != "_"}
     try:
         return value.__reduce_ex__(4)
     except TypeError:

@@ -136,18 +136,18 @@ class _Share:
 
 def _in_a_row(parts: Sequence[Results], lengths: Sequence[int]) -> Results:
     """The results of consecutive parts of that many designs, joined; NaN for parts without results."""
-    known = [own for own in parts if own]
-    for own in known:
-        if list(own) != list(known[0]):
-            others = listed(own)
+    known = [part for part in parts if part]
+    for part in known:
+        if list(part) != list(known[0]):
+            others = listed(part)
             raise ModelError(f"the function measures {listed(known[0])} of the first designs, and {others} of others")
     joined = {}
     for name in known[0] if known else ():
-        if len({own[name].shape[1:] for own in known}) > 1:
+        if len({part[name].shape[1:] for part in known}) > 1:
             raise ModelError(f"the function gives {name!r} of different shapes for different designs")
         shape = known[0][name].shape[1:]
         joined[name] = np.concatenate(
-            [own[name] if own else np.full((n, *shape), np.nan) for own, n in zip(parts, lengths, strict=True)]
+            [part[name] if part else np.full((n, *shape), np.nan) for part, n in zip(parts, lengths, strict=True)]
         )
     return joined
 
@@ -182,7 +182,7 @@ def _designs(robot: Robot, parameters: Mapping[str, Any], grid: bool) -> dict[st
         robot.with_parameters({name: value})  # which refuses what cannot be
     if grid:
         index = np.meshgrid(*(np.arange(len(value)) for value in values.values()), indexing="ij")
-        values = {name: value[own.ravel()] for (name, value), own in zip(values.items(), index, strict=True)}
+        values = {name: value[which.ravel()] for (name, value), which in zip(values.items(), index, strict=True)}
     if len({len(value) for value in values.values()}) > 1:
         counts = ", ".join(f"{name}: {len(value)}" for name, value in values.items())
         raise ModelError(f"parameters are those of different numbers of designs ({counts}); grid=True combines them")

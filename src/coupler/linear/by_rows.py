@@ -31,13 +31,13 @@ def solve_by_rows(A: Array, B: Array) -> Array:
     rows, width = Rows(), n + c
     M, writer, reciprocal = rows.take(n * width), ReflectionWriter(rows, width), rows.take(1)
     rows.put_matrix(M, np.concatenate([A[:, columns], B], axis=1), width)
-    for j, own in reflections:
-        k, at = place[j], [M + i * width for i in own]
-        full[list(own)] = full[list(own)].any(axis=0)
-        full[list(own[1:]), k] = False
+    for j, reflected in reflections:
+        k, at = place[j], [M + i * width for i in reflected]
+        full[list(reflected)] = full[list(reflected)].any(axis=0)
+        full[list(reflected[1:]), k] = False
         normal = [x + k for x in at]
         scale, length = writer.begin(normal)
-        writer.reflect(at, normal, scale, [(k + 1 + first, size) for first, size in runs(full[own[0], k + 1 :])])
+        writer.reflect(at, normal, scale, [(k + 1 + first, size) for first, size in runs(full[reflected[0], k + 1 :])])
         rows.copy(at[0] + k, length, 1)
     for k in reversed(range(n)):
         at = M + pivots[k] * width
@@ -72,22 +72,22 @@ def null_space_by_rows(K: Array, plan: NullSpace) -> tuple[Array, Reflected]:
         rows.put(Z + k * m + k, 1.0)
     entries = {(i, k): M + i * n + k for i in range(n) for k in range(m)}  # normals stay where they were
     full, made = plan.full.T[:, plan.columns], list[_Made]()
-    for j, own in plan.reflections:
-        k, chosen = place[j], list(own)
-        normal = [entries[i, k] for i in own]
+    for j, reflected in plan.reflections:
+        k, chosen = place[j], list(reflected)
+        normal = [entries[i, k] for i in reflected]
         full[chosen] = full[chosen].any(axis=0)
         full[chosen[1:], k] = False
-        scale, entries[own[0], k] = writer.begin(normal)
-        parts = [(k + 1 + first, size) for first, size in runs(full[own[0], k + 1 :])]
-        writer.reflect([M + i * n for i in own], normal, scale, parts)
+        scale, entries[reflected[0], k] = writer.begin(normal)
+        parts = [(k + 1 + first, size) for first, size in runs(full[reflected[0], k + 1 :])]
+        writer.reflect([M + i * n for i in reflected], normal, scale, parts)
         made.append((chosen, normal, scale))
     diagonal = [entries[i, k] for k, i in enumerate(plan.pivots)]
     _invert(rows, Z, [M + i * n for i in plan.pivots], diagonal, plan.triangular)
     reached = np.zeros((n, n - m), bool)
     reached[plan.left, np.arange(n - m)] = True
-    for own, normal, scale in reversed(made):
-        reached[own] = reached[own].any(axis=0)
-        writer.reflect([M + i * n + m for i in own], normal, scale, runs(reached[own[0]]))
+    for reflected, normal, scale in reversed(made):
+        reached[reflected] = reached[reflected].any(axis=0)
+        writer.reflect([M + i * n + m for i in reflected], normal, scale, runs(reached[reflected[0]]))
     memory = rows.run()
     N = np.where(plan.basis, memory.matrix(M + m, n, n - m, n), 0.0)
     normals = [[memory.number(x) for x in normal] for _, normal, _ in made]

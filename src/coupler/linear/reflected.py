@@ -34,12 +34,13 @@ class Reflected:
         inverse = np.zeros((m, m), dtype=object)
         inverse[plan.inverse] = list(islice(given, int(plan.inverse.sum())))
         scales = list(islice(given, len(plan.reflections)))
-        return cls(plan, [list(islice(given, len(own))) for _, own in plan.reflections], scales, inverse)
+        return cls(plan, [list(islice(given, len(reflected))) for _, reflected in plan.reflections], scales, inverse)
 
     @property
     def numbers(self) -> Array:
         """R⁻ᵀ where it may differ from zero, scales, and normals: `plan.size` numbers."""
-        return np.array([*self.inverse[self._plan.inverse], *self._scales, *(x for own in self._normals for x in own)])
+        normals = (x for normal in self._normals for x in normal)
+        return np.array([*self.inverse[self._plan.inverse], *self._scales, *normals])
 
     def __matmul__(self, b: Array) -> Array:
         """K⁺ b, for a vector."""
@@ -61,11 +62,11 @@ class Reflected:
         x: list[Any] = [0.0] * len(self._plan.basis)
         for i, value in zip(self._plan.pivots, z, strict=True):
             x[i] = value
-        for (_, own), normal, scale in reversed(
+        for (_, reflected), normal, scale in reversed(
             [*zip(self._plan.reflections, self._normals, self._scales, strict=True)]
         ):
-            shift = scale * sum((a * x[i] for a, i in zip(normal, own, strict=True) if not is_zero(x[i])), 0.0)
-            for a, i in zip(normal, own, strict=True):
+            shift = scale * sum((a * x[i] for a, i in zip(normal, reflected, strict=True) if not is_zero(x[i])), 0.0)
+            for a, i in zip(normal, reflected, strict=True):
                 x[i] = x[i] - a * shift
         return np.array(x)
 
@@ -73,15 +74,15 @@ class Reflected:
         """The rows of a matrix after reflections, in their order."""
         (n, c), rows = A.shape, Rows()
         at, writer = rows.take(n * c), ReflectionWriter(rows, c)
-        normals, scales = [rows.take(len(own)) for own in self._normals], rows.take(len(self._scales))
+        normals, scales = [rows.take(len(entries)) for entries in self._normals], rows.take(len(self._scales))
         rows.put_matrix(at, A, c)
         rows.put_matrix(scales, [self._scales], 0)
         for first, normal in zip(normals, self._normals, strict=True):
             rows.put_matrix(first, [normal], 0)
         for k in which:
-            own = self._plan.reflections[k][1]
-            normal = range(normals[k], normals[k] + len(own))
-            writer.reflect([at + i * c for i in own], normal, scales + k, [(0, c)])
+            reflected = self._plan.reflections[k][1]
+            normal = range(normals[k], normals[k] + len(reflected))
+            writer.reflect([at + i * c for i in reflected], normal, scales + k, [(0, c)])
         return rows.run().matrix(at, n, c, c)
 
 

@@ -110,7 +110,7 @@ def _are_long_reflections(A: Array, B: Array) -> bool:
         return False
     reflections, done, _ = plan_of_reflections(pattern(A))
     turn = {j: k for k, (j, _) in enumerate(done)}
-    return sum(2 * len(own) * (m - turn[j] + n) for j, own in reflections) >= LONG
+    return sum(2 * len(reflected) * (m - turn[j] + n) for j, reflected in reflections) >= LONG
 
 
 def _reflect_next(rows: list[list[Any]], rows_left: list[int], columns_left: list[int]) -> tuple[int, int]:
@@ -128,18 +128,18 @@ def _reflect_next(rows: list[list[Any]], rows_left: list[int], columns_left: lis
     return j, first
 
 
-def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
+def _reflect(rows: list[list[Any]], chosen: list[int], j: int) -> int:
     """Reflects the entries of column j in some rows onto the first of these rows, which is returned."""
-    first, *others = own
+    first, *others = chosen
     if not others:
         return first
-    x = [rows[i][j] for i in own]
+    x = [rows[i][j] for i in chosen]
     length = np.sqrt(sum(a * a for a in x))
     length = np.where(x[0] < 0.0, -length, length)  # away from x, so that nothing cancels
     normal = [x[0] + length, *x[1:]]
     scale = 1.0 / (length * normal[0])
     for column in range(len(rows[first])):
-        values = [rows[i][column] for i in own]
+        values = [rows[i][column] for i in chosen]
         if column == j:
             reflected = [-length] + [0.0] * len(others)
         elif all(map(is_zero, values)):
@@ -147,6 +147,6 @@ def _reflect(rows: list[list[Any]], own: list[int], j: int) -> int:
         else:
             shift = scale * sum(a * value for a, value in zip(normal, values, strict=True))
             reflected = [value - a * shift for a, value in zip(normal, values, strict=True)]
-        for i, value in zip(own, reflected, strict=True):
+        for i, value in zip(chosen, reflected, strict=True):
             rows[i][column] = value
     return first

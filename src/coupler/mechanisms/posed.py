@@ -209,8 +209,8 @@ class PosedBuilder(StrutBuilder):
                 raise ModelError(f"{what}: both ends of a bar are at {start} m")
             mass, along = self.bars.density * np.pi * self.bars.radius**2 * length, (end - start) / length
             thin, thick = mass * length**2 / 12.0, mass * self.bars.radius**2 / 4.0
-            own = (thin + thick) * np.eye(3) + (thick - thin) * np.outer(along, along)
-            total = total + RigidInertia.from_centre(mass, 0.5 * (start + end), own)
+            inertia = (thin + thick) * np.eye(3) + (thick - thin) * np.outer(along, along)
+            total = total + RigidInertia.from_centre(mass, 0.5 * (start + end), inertia)
         if not total.m:
             return 0.0, np.zeros(3), np.zeros((3, 3))
         centre = total.h / total.m

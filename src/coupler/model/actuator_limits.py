@@ -67,13 +67,14 @@ def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLim
 
 def limits_left_open(robot: Robot) -> list[str]:
     """Remarks about limits of joints that actuators keep one by one instead of together, or not at all."""
-    shared = [own for own in _limits_of_several(robot, robot.actuators) if not _is_kept(robot, robot.actuators, own)]
+    limits = _limits_of_several(robot, robot.actuators)
+    shared = [limit for limit in limits if not _is_kept(robot, robot.actuators, limit)]
     efforts = [
         f"the effort limit of joint {robot.tree.links[link].joint!r} limits each of "
-        f"{listed(robot.actuators[i].name for i, gear in zip(own.members, gears, strict=True) if gear)}, "
+        f"{listed(robot.actuators[i].name for i, gear in zip(limit.members, gears, strict=True) if gear)}, "
         "and not their sum"
-        for own in shared
-        for link, gears in zip(own.joints, own.gears, strict=True)
+        for limit in shared
+        for link, gears in zip(limit.joints, limit.gears, strict=True)
     ]
     several: dict[str, list[str]] = {}  # actuators of several joints, by joints with a velocity limit
     for actuator in robot.actuators:
@@ -93,8 +94,8 @@ def _is_kept(robot: Robot, actuators: Sequence[Actuator], shared: SharedLimit) -
         return True
     fastest = robot.tree.links[shared.joints[0]].kind.velocity_limit[0]
     members = [actuators[i] for i in shared.members]
-    alone = all(len(terms_of(robot, own)) == 1 and own.speed == np.inf for own in members)
-    return alone and fastest == np.inf and all(own.effort == UNLIMITED for own in members if own.servo)
+    alone = all(len(terms_of(robot, member)) == 1 and member.speed == np.inf for member in members)
+    return alone and fastest == np.inf and all(member.effort == UNLIMITED for member in members if member.servo)
 
 
 def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLimit]:

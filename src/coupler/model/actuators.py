@@ -116,8 +116,8 @@ class Actuator:
     def __repr__(self) -> str:
         """Its name, its gears, and the attributes that differ from their defaults."""
         usual = (("kind", "motor"), ("effort", UNLIMITED), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
-        own = [(name, getattr(self, name), value) for name, value in (*usual, ("control", UNLIMITED))]
-        more = [(name, is_) for name, is_, value in own if is_ != value]
+        attributes = [(name, getattr(self, name), value) for name, value in (*usual, ("control", UNLIMITED))]
+        more = [(name, is_) for name, is_, value in attributes if is_ != value]
         return f"Actuator({self.name!r}, {dict(self.gears)}{''.join(f', {name}={value!r}' for name, value in more)})"
 
     def __getstate__(self) -> dict[str, Any]:
@@ -134,9 +134,9 @@ def _gears(what: str, given: Any) -> Mapping[str, Any]:
         raise ModelError(f"{what}: its gears must go by names of joints, got {clipped(given)}")
     gears: dict[str, Any] = {}
     for joint, gear in given.items():
-        own = numbers(f"{what}: its gear at joint {joint!r}", gear, np.shape(gear)[:1])
-        gears[joint] = float(own) if own.ndim == 0 else tuple(own.tolist())
-        if not own.any():
+        values = numbers(f"{what}: its gear at joint {joint!r}", gear, np.shape(gear)[:1])
+        gears[joint] = float(values) if values.ndim == 0 else tuple(values.tolist())
+        if not values.any():
             raise ModelError(f"{what}: its gear at joint {joint!r} is zero; leave the joint out")
     return MappingProxyType(gears)
 
@@ -194,11 +194,11 @@ def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
         if link is None:
             raise ModelError(f"{what}: there is no joint {joint!r}; there are {listed(robot.joint_names, like=joint)}")
         kind = robot.tree.links[link].kind
-        freedoms, own = kind.nv, np.atleast_1d(gear)
-        if len(own) != freedoms:
+        freedoms, values = kind.nv, np.atleast_1d(gear)
+        if len(values) != freedoms:
             wanted = "a number" if freedoms == 1 else f"{freedoms} numbers"
             raise ModelError(f"{what}: its gear at joint {joint!r} must be {wanted}, got {gear}")
         if actuator.kind == "position" and kind.nq != freedoms:
             raise ModelError(f"{what}: joint {joint!r} turns as a ball does, and has no position that a servo follows")
-        terms += [(link, j, float(own[j])) for j in range(freedoms) if own[j]]
+        terms += [(link, j, float(values[j])) for j in range(freedoms) if values[j]]
     return terms

@@ -1,4 +1,4 @@
-"""The parts of a robot, renamed and moved onto a body of another robot."""
+"""The parts of a robot, named and moved onto a body of another robot."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from coupler.spatial import Transform
 
 
 class Attached:
-    """All parts of a robot, renamed, with those on its ground moved to another body.
+    """All parts of a robot, named, with those on its ground moved to another body.
 
     Attributes:
         bodies, joints, loops, couplings, springs, actuators, frames, contacts, keyframes: by name.
@@ -83,10 +83,10 @@ class Attached:
 
     def _joint(self, joint: TreeJoint) -> TreeJoint:
         bodies = {end: self._name(getattr(joint, end)) for end in ("parent", "child")}
-        own = replace(joint, name=self._prefix + joint.name, **bodies)
+        named = replace(joint, name=self._prefix + joint.name, **bodies)
         if self._floats(joint):
-            return replace(own, start=self._moved(own.kind.neutral() if own.start is None else own.start))
-        return replace(own, placement=self._on(joint.parent, joint.placement))
+            return replace(named, start=self._moved(named.kind.neutral() if named.start is None else named.start))
+        return replace(named, placement=self._on(joint.parent, joint.placement))
 
     def _floats(self, joint: TreeJoint) -> bool:
         """Whether a joint's position is a pose in the world, before and after."""
@@ -138,4 +138,4 @@ class Attached:
         positions = dict(robot.joint_positions(q))
         positions |= {name: self._moved(p) for name, p in positions.items() if self._floats(joints[name])}
         velocities = {joint: np.squeeze(v[robot.v_slice(joint)]) for joint in robot.independent_joints}
-        return tuple({self._prefix + name: x for name, x in own.items()} for own in (positions, velocities))  # type: ignore[return-value]
+        return tuple({self._prefix + name: x for name, x in by_joint.items()} for by_joint in (positions, velocities))  # type: ignore[return-value]

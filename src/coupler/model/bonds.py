@@ -59,8 +59,8 @@ class Bonds(Parts):
             raise ModelError(f"{what}: a fixed joint can be neither independent nor actuated")
         bodies = named(f"{what}: its parent", parent), named(f"{what}: its child", child)
         place = placed(what, at, turned)
-        own = meets is None and meets_turned is None
-        ends = None if own else placed(what, (0.0, 0.0, 0.0) if meets is None else meets, meets_turned)
+        alike = meets is None and meets_turned is None
+        ends = None if alike else placed(what, (0.0, 0.0, 0.0) if meets is None else meets, meets_turned)
         begin = kind.valid_position(f"{what}: its start", start)
         if begin is None:
             raise ModelError(f"{what}: its start has no quaternion of finite length")

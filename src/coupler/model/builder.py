@@ -220,8 +220,8 @@ class RobotBuilder(Bonds):
         for name, (positions, velocities) in self._keyframes.items():
             try:
                 q = robot.pack_q(positions)
-                own = {joint: v for joint, v in velocities.items() if joint in robot.independent_joints}
-                v = robot.pack_v(own)
+                given = {joint: v for joint, v in velocities.items() if joint in robot.independent_joints}
+                v = robot.pack_v(given)
                 if q.ndim != 1 or v.ndim != 1:
                     raise ModelError("one number, or one for each entry of a joint's position or velocity, is wanted")
                 keyframes[name] = q, v

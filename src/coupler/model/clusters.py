@@ -184,16 +184,16 @@ def _clashes(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) ->
 def _fill(parent: Sequence[int], outwards: Sequence[int], groups: _Groups, group: int) -> bool:
     """Joins to a group the bodies between two of its bodies, one of which carries the other; whether there were any."""
     name = groups.of(group)
-    own = {body for body in outwards if groups.of(body) == name}
+    members = {body for body in outwards if groups.of(body) == name}
     below: set[int] = set()  # what a body of the group carries
     for body in outwards:
-        if parent[body] in own or parent[body] in below:
+        if parent[body] in members or parent[body] in below:
             below.add(body)
     above: set[int] = set()  # what carries a body of the group
     for body in reversed(outwards):
-        if body in own or body in above:
+        if body in members or body in above:
             above.add(parent[body])
-    between = (below & above) - own
+    between = (below & above) - members
     for body in between:
         groups.join(group, body)
     return bool(between)

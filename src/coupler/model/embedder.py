@@ -77,7 +77,7 @@ class Embedder:
         except ModelError as error:
             exact, failed = None, error
         closure = self._closure(constraints)
-        is_solved = [own is not None for own in Solutions(closure, self.couplings).of_loop]
+        is_solved = [solution is not None for solution in Solutions(closure, self.couplings).of_loop]
         rounded = loosened(closure, is_solved, precision, self._closure)
         if rounded is not None:
             return rounded.constraints, self.embed(rounded.constraints), [rounded.warning()]
@@ -144,7 +144,7 @@ class Embedder:
 
     def _states(self, solutions: Solutions, choices: Sequence[Choice], neutral: np.ndarray) -> States:
         order = self.tree.links_of(self.joints)
-        explicit = [own is not None for own in solutions.of_loop]
+        explicit = [solution is not None for solution in solutions.of_loop]
         return States(Embedding(solutions.closure, choices, explicit, solutions.in_order, order), neutral)
 
     def _preferences(self, solved: Mapping[str, str]) -> np.ndarray:

@@ -53,9 +53,9 @@ class HeightField(Geometry):
         if not (size > 0.0).all():
             raise ModelError(f"height field: its size must be above zero, got {self.size!r}")
         spacing = size / (np.array(heights.shape) - 1.0)
-        own = {"heights": heights, "size": size, "grid": np.array([*heights.shape, *spacing])}
-        own |= {"table": Table(heights), "sharp": Table(_sharpness(heights, *spacing))}
-        for name, value in own.items():
+        values = {"heights": heights, "size": size, "grid": np.array([*heights.shape, *spacing])}
+        values |= {"table": Table(heights), "sharp": Table(_sharpness(heights, *spacing))}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
 

@@ -239,15 +239,15 @@ Joint._passive = frozenset(field.name for field in fields(Joint))
 def _check_class(cls: type[Joint]) -> None:
     """Raises a ModelError for a class whose q and v do not fit together: programs would move it wrongly."""
     what, moves = f"{cls.__name__.lower()} joint", ("integrate", "difference", "normalize")
-    own = [name for name in moves if getattr(cls, name) is not getattr(Joint, name)]
-    if cls.nq == cls.nv and own:
-        raise ModelError(f"{what}: its v must be q̇, since nq is nv; it cannot have a method {own[0]!r}")
+    defined = [name for name in moves if getattr(cls, name) is not getattr(Joint, name)]
+    if cls.nq == cls.nv and defined:
+        raise ModelError(f"{what}: its v must be q̇, since nq is nv; it cannot have a method {defined[0]!r}")
     if cls.nq != cls.nv and (cls.nq != cls.nv + 1 or cls.nq < 4):
         raise ModelError(
             f"{what}: nq must be nv, or nv + 1 for a q whose last four entries are a unit quaternion; they are "
             f"{cls.nq} and {cls.nv}"
         )
-    if cls.nq != cls.nv and (missing := [name for name in moves if name not in own]):
+    if cls.nq != cls.nv and (missing := [name for name in moves if name not in defined]):
         raise ModelError(f"{what}: its q holds a quaternion, so it must have a method {missing[0]!r} of its own")
 
 

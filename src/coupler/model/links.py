@@ -50,7 +50,7 @@ def tree_of(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> Tree:
         members[place[body][0]].append(body)
     parents = [link.parent for link in links]
     kinds, placements = [link.kind for link in links], [link.placement for link in links]
-    inertias = [gathered(own, bodies, place) for own in members]
+    inertias = [gathered(group, bodies, place) for group in members]
     slides = best_slides(parents, kinds, placements, inertias)
     for body, (link, X) in place.items():
         place[body] = link, X if slides[link] == 0.0 else X @ Transform.translation((0.0, 0.0, -slides[link]))

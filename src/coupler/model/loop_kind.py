@@ -69,5 +69,5 @@ class LoopKind(ABC):
         value, other objects by identity.
         """
         given, in_tables = attributes_of(self).items(), self._passive.union(self._lengths)
-        own = tuple([(name, comparable(value)) for name, value in given if name not in in_tables])
-        return vars(type(self)).get("_traced_as", type(self)), own
+        in_trace = tuple([(name, comparable(value)) for name, value in given if name not in in_tables])
+        return vars(type(self)).get("_traced_as", type(self)), in_trace

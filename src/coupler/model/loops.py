@@ -169,8 +169,8 @@ class Coupling:
                 "and gives a residual, which is zero where they fit together, leave `independent` out"
             )
         for joint in self.independent:
-            own = self.entries([joint])
-            if np.abs(q[own] - y[[given.index(entry) for entry in own]]).max() > _SAME:
+            entries = self.entries([joint])
+            if np.abs(q[entries] - y[[given.index(entry) for entry in entries]]).max() > _SAME:
                 raise ModelError(f"{what}: its function changes the independent joint {joint!r}; is the order right?")
 
     def entries(self, joints: Iterable[str]) -> list[int]:

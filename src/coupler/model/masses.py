@@ -63,8 +63,8 @@ def _unresisted(clusters: ClusterTree, states: States, p: np.ndarray) -> tuple[l
         joint = ClusterJoint(clusters, states.embedding, p, k)
         S, G, parent = joint.motion_subspace(), joint.G, clusters.clusters[k].parent
         armature = np.concatenate([tree.links[link].kind.armature for link in joint.links])
-        U, own = articulated[k] @ S, G.T @ (armature[:, None] * G)
-        D, scale = S.T @ U + own, np.linalg.eigvalsh(S.T @ rigid[k] @ S + own)[-1]
+        U, of_joints = articulated[k] @ S, G.T @ (armature[:, None] * G)
+        D, scale = S.T @ U + of_joints, np.linalg.eigvalsh(S.T @ rigid[k] @ S + of_joints)[-1]
         smallest, directions = np.linalg.eigh(D)
         if smallest[0] <= _NOTHING * scale:
             idle = np.abs(directions[:, 0])

@@ -62,13 +62,13 @@ def _states(robot: Robot, clusters: ClusterTree, number: Sequence[int]) -> State
     old, tree = robot.embedding, robot.tree
     by_cluster = grouped(range(len(old.closure.loops)), lambda i: number[old.closure.loops[i].cluster])
     loops, choices, explicit = list[Loop](), list[Choice](), list[bool]()
-    for cluster, own in sorted(by_cluster.items()):
+    for cluster, numbers in sorted(by_cluster.items()):
         bodies = clusters.clusters[cluster].bodies
-        constraints = [constraint for i in own for constraint in old.closure.loops[i].constraints]
+        constraints = [constraint for i in numbers for constraint in old.closure.loops[i].constraints]
         loop = Loop(cluster, bodies, tree.velocities_of(bodies), tuple(constraints))
         loops.append(loop)
-        choices.append(_choice(loop, [old.closure.loops[i] for i in own], [old.choices[i] for i in own]))
-        explicit.append(all(old.explicit[i] for i in own))
+        choices.append(_choice(loop, [old.closure.loops[i] for i in numbers], [old.choices[i] for i in numbers]))
+        explicit.append(all(old.explicit[i] for i in numbers))
     unsolved = {link for loop, solved in zip(loops, explicit, strict=True) if not solved for link in loop.links}
     solutions = [solution for solution in old.solutions if unsolved.isdisjoint(solution.outputs)]
     order = tree.links_of(robot.joint_names)

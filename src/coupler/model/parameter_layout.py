@@ -98,9 +98,9 @@ class _Unpacked(Mapping[str, np.ndarray]):
         number, start = self._layout.starts[name]
         sources, batch = self._layout.sources[number], self._inputs.shape[:-1]
         count = max(sources) + 1
-        own = np.zeros((*batch, count + 1), self._inputs.dtype)  # the last stays zero
-        own[..., :count] = self._inputs[..., start : start + count]
-        return own[..., list(sources)].reshape((*batch, *self._layout.shapes[number]))
+        inputs = np.zeros((*batch, count + 1), self._inputs.dtype)  # the last stays zero
+        inputs[..., :count] = self._inputs[..., start : start + count]
+        return inputs[..., list(sources)].reshape((*batch, *self._layout.shapes[number]))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._layout.names)
@@ -136,7 +136,7 @@ def _batch_markers(
     mass or an inertia marks all that any number of a body or a joint could, one quantity all that the same quantity of
     another part could, and a length everything that its joint carries.
     """
-    marking = {name for name, own in sources.items() if max(own) >= 0}
+    marking = {name for name, numbers in sources.items() if max(numbers) >= 0}
     for name, value in values.items():
         if name in marking or value.ndim == robot.parameters[name].ndim:
             continue

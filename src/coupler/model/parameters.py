@@ -66,7 +66,7 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
     for spring in robot.elements:
         yield from ((f"{name}:{spring.name}", getattr(spring, name)) for name in OF_SPRINGS)
     for actuator in robot.actuators:
-        yield from ((f"{name}:{actuator.name}", getattr(actuator, own)) for name, own in OF_SERVOS if actuator.servo)
+        yield from ((f"{name}:{actuator.name}", getattr(actuator, x)) for name, x in OF_SERVOS if actuator.servo)
     for shape in robot.shapes:
         given = {name: getattr(shape, name) for name in OF_SHAPES if shape.name}
         yield from ((f"{name}:{shape.name}", value) for name, value in given.items() if value is not None)
@@ -77,10 +77,10 @@ def _numbers(robot: Robot) -> Iterator[tuple[str, Any]]:
 
 def _own_numbers(function: Any) -> Iterator[tuple[str, Any]]:
     """The numbers of a γ or φ that is a dataclass: its float fields. Whole numbers count things, and are left out."""
-    for own in fields(function) if is_dataclass(function) else ():
-        value = getattr(function, own.name)
+    for attribute in fields(function) if is_dataclass(function) else ():
+        value = getattr(function, attribute.name)
         if isinstance(value, float) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
-            yield own.name, value
+            yield attribute.name, value
 
 
 def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -134,11 +134,11 @@ def _check_reach(robot: Robot, name: str, given: Mapping[str, Any]) -> None:
     """Raises a ModelError for the friction of a shape if one of its contact pairs has its own, which is not given."""
     quantity, _, owner = name.partition(":")
     for pair in robot.contact_pairs if quantity in OF_PAIRS else ():
-        own = f"{quantity}:{pair.name}"
-        if owner in (pair.first, pair.second) and own not in given and own in robot.parameters:
+        of_pair = f"{quantity}:{pair.name}"
+        if owner in (pair.first, pair.second) and of_pair not in given and of_pair in robot.parameters:
             raise ModelError(
                 f"parameter {name!r}: the contact pair {pair.first!r}, {pair.second!r} has a {quantity} of its own, "
-                f"which this would not change; give {own!r} as well"
+                f"which this would not change; give {of_pair!r} as well"
             )
 
 

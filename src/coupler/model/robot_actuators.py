@@ -79,13 +79,13 @@ def loose_mechanisms(robot: Robot, actuators: Sequence[Actuator]) -> list[str]:
 
     Legs between similar plates are an example: whatever their lengths, a platform on them can move.
     """
-    own: dict[int, dict[tuple[str, ...], Actuator]] = {}  # by cluster; those that act on the same joints count once
+    acting: dict[int, dict[tuple[str, ...], Actuator]] = {}  # by cluster; those that act on the same joints count once
     for actuator in actuators:
         clusters = {robot.cluster_tree.cluster_of[link] for link, _, _ in terms_of(robot, actuator)}
         if len(clusters) == 1:
-            own.setdefault(clusters.pop(), {})[actuator.joints] = actuator
+            acting.setdefault(clusters.pop(), {})[actuator.joints] = actuator
     doubtful, entries = [], _entries_by_cluster(robot)
-    for k, members in own.items():
+    for k, members in acting.items():
         few = len(members) < len(entries.get(k, []))
         if not few and any(not _is_independent(robot, actuator) for actuator in members.values()):
             doubtful.append((list(members.values()), entries[k], 0))
@@ -93,7 +93,7 @@ def loose_mechanisms(robot: Robot, actuators: Sequence[Actuator]) -> list[str]:
         doubtful = [
             (members, places, max(rank, _rank(robot, members, G[:, places]))) for members, places, rank in doubtful
         ]
-        doubtful = [own for own in doubtful if own[2] < len(own[1])]
+        doubtful = [case for case in doubtful if case[2] < len(case[1])]
         if not doubtful:
             break
     return [

@@ -106,8 +106,8 @@ class RobotChanges(RobotStates):
         if self.given is None:
             return self._robot
         packed = np.broadcast_to(self.given.packed, (*batch, self.given.packed.shape[-1]))
-        own = packed.reshape((prod(batch), packed.shape[-1]))[states]
-        return self.given.base._given(self.given.variant, self.given.layout, own)
+        of_states = packed.reshape((prod(batch), packed.shape[-1]))[states]
+        return self.given.base._given(self.given.variant, self.given.layout, of_states)
 
     def _given(
         self, variant: Robot, layout: Layout, packed: np.ndarray, by_name: Mapping[str, np.ndarray] | None = None
@@ -190,7 +190,7 @@ class RobotChanges(RobotStates):
     def _new_name(self, name: str) -> str:
         """The name, with a number if a shape has it already."""
         names = {shape.name for shape in self.shapes}
-        return next(own for own in (name, *(f"{name}{i}" for i in range(2, 10**6))) if own not in names)
+        return next(new for new in (name, *(f"{name}{i}" for i in range(2, 10**6))) if new not in names)
 
     def with_actuators(self, actuators: Iterable[Actuator]) -> Robot:
         """The same robot with other actuators in place of its own.

@@ -62,7 +62,7 @@ class RobotParts:
             if not isinstance(parts, Parts):
                 object.__setattr__(self, own, Parts(parts))
         if self.given is not None:  # its programs are those of its base, so that both must have the same parts
-            apart = [own.name for own in fields(self) if own.name not in ("given", "states")]
+            apart = [part.name for part in fields(self) if part.name not in ("given", "states")]
             if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):
                 raise ModelError(f"robot {self.name!r} has parameters: change it first, and give them then")
 

@@ -161,7 +161,7 @@ class RobotStates(RobotParts):
 
     def _by_joint(self, values: np.ndarray, entries: Callable[[int], np.ndarray]) -> dict[str, np.ndarray]:
         places = {joint: entries(link) for joint, link in self._moving.items()}
-        return {joint: values[..., own[0] if len(own) == 1 else own] for joint, own in places.items()}
+        return {joint: values[..., at[0] if len(at) == 1 else at] for joint, at in places.items()}
 
     # Constraints
 

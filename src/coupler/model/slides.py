@@ -42,11 +42,11 @@ def best_slides(
         places.append(_places(i, places[parents[i]], kinds[i], placements, inertias[i], children[i]))
     # For each place of a parent: the best place of a link, and the cost of the link and all that it carries.
     choice: list[np.ndarray] = [np.zeros(1, int)] * count
-    burden = [np.zeros(len(own)) for own in places]
+    burden = [np.zeros(len(shifts)) for shifts in places]
     for i in reversed(range(1, count)):
-        own = places[i]
-        alone = burden[i] + _MOVE * (own != 0.0) + _cost(inertias[i], own)
-        cost = _SHIFT * (np.abs(_shifts(placements[i], places[parents[i]], own)) > _ZERO).sum(axis=2) + alone
+        shifts = places[i]
+        alone = burden[i] + _MOVE * (shifts != 0.0) + _cost(inertias[i], shifts)
+        cost = _SHIFT * (np.abs(_shifts(placements[i], places[parents[i]], shifts)) > _ZERO).sum(axis=2) + alone
         choice[i] = cost.argmin(axis=1)
         burden[parents[i]] = burden[parents[i]] + cost.min(axis=1)
     slides, taken = np.zeros(count), np.zeros(count, int)
@@ -56,18 +56,18 @@ def best_slides(
     return slides
 
 
-def slid(placement: Transform, parent: float, own: float) -> Transform:
+def slid(placement: Transform, parent: float, slide: float) -> Transform:
     """A placement after the parent's frame and the joint's own have been slid, with entries next to zero made zero."""
-    if not (parent or own):
+    if not (parent or slide):
         return placement
-    r = _shifts(placement, np.array([parent]), np.array([own]))[0, 0]
+    r = _shifts(placement, np.array([parent]), np.array([slide]))[0, 0]
     return Transform(placement.E, np.where(np.abs(r) < _ZERO, 0.0, r))
 
 
-def _shifts(placement: Transform, parent: np.ndarray, own: np.ndarray) -> np.ndarray:
-    """Where a joint's frame is in its parent link's, for slides of the parent and its own: parents × own × 3."""
+def _shifts(placement: Transform, parent: np.ndarray, slides: np.ndarray) -> np.ndarray:
+    """Where a joint's frame is in its parent link's, for slides of the parent and its own: parents × slides × 3."""
     z = np.array([0.0, 0.0, 1.0])
-    return placement.r - parent[:, None, None] * z + own[None, :, None] * placement.E[2]
+    return placement.r - parent[:, None, None] * z + slides[None, :, None] * placement.E[2]
 
 
 def _cost(inertia: RigidInertia, slides: np.ndarray) -> np.ndarray:

@@ -82,11 +82,11 @@ def _moments_of_hull(what: str, hull: Hull) -> tuple[float, np.ndarray, np.ndarr
     for polygon in Faces.of(hull.vertices - middle).polygons:
         for b, c in pairwise(polygon[1:]):
             corners = np.stack([polygon[0], b, c])
-            own = abs(float(np.linalg.det(corners))) / 6.0
+            part = abs(float(np.linalg.det(corners))) / 6.0
             total = corners.sum(axis=0)
-            volume += own
-            first += own * total / 4.0
-            second += own / 20.0 * (corners.T @ corners + np.outer(total, total))
+            volume += part
+            first += part * total / 4.0
+            second += part / 20.0 * (corners.T @ corners + np.outer(total, total))
     if not volume:
         raise ModelError(f"{what}: its hull is too flat to tell what it weighs")
     offset = first / volume

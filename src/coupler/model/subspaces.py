@@ -43,8 +43,8 @@ class ClusterJoint:
             kind.transform(q) @ tree.links[link].placement
             for link, (kind, q) in zip(self.links, self._joints, strict=True)
         ]
-        own = {link: i for i, link in enumerate(self.links)}
-        self._parents = [own.get(tree.parent[link]) for link in self.links]
+        place = {link: i for i, link in enumerate(self.links)}
+        self._parents = [place.get(tree.parent[link]) for link in self.links]
         self.columns = tree.velocities_of(self.links)
         self.independent = np.isin(self.columns, embedding.v_index)
         self.K, self.G = embedding.of_cluster(p, number, self.columns)

@@ -101,8 +101,8 @@ def freedoms_text(robot: Robot, k: int) -> str:
 def _independent(robot: Robot, k: int) -> str:
     """The joints to which the freedoms of a cluster belong."""
     tree, index = robot.tree, robot.embedding.v_index
-    own = [i for i in robot.cluster_tree.clusters[k].bodies if np.isin(tree.velocities(i), index).any()]
-    return _shortened([f"{tree.links[link].joint} ({tree.links[link].kind.kind})" for link in own])
+    moving = [i for i in robot.cluster_tree.clusters[k].bodies if np.isin(tree.velocities(i), index).any()]
+    return _shortened([f"{tree.links[link].joint} ({tree.links[link].kind.kind})" for link in moving])
 
 
 def _actuators(robot: Robot) -> str:

@@ -57,10 +57,10 @@ class _Variant:
     def __init__(self, robot: Robot, parameters: Parameters, nodes: Mapping[str, Any], usual: np.ndarray) -> None:
         """Args: the robot, the inputs, the nodes by parameter name, and the values of the inputs in the robot."""
         self.base, self.parameters, self.nodes, self.usual = robot, parameters, nodes, usual
-        self.own: dict[str, dict[str, Any]] = {}  # by owner
+        self.by_owner: dict[str, dict[str, Any]] = {}  # by owner
         for name, value in nodes.items():
             quantity, _, owner = name.partition(":")
-            self.own.setdefault(owner, {})[quantity] = value
+            self.by_owner.setdefault(owner, {})[quantity] = value
 
     def robot(self) -> Robot:
         base = self.base
@@ -114,18 +114,18 @@ class _Variant:
         for link in {base.tree.place[name][0] for name, body in bodies.items() if body is not base.bodies[name]}:
             links[link] = replace(links[link], inertia=gathered(links[link].bodies, bodies, base.tree.place))
         for joint in base.joints:
-            number, own = base.tree.number.get(joint.name), self.own.get(joint.name, {})
+            number, given = base.tree.number.get(joint.name), self.by_owner.get(joint.name, {})
             if number is None:
                 continue
             link = links[number]
-            values = {name: np.atleast_1d(own[name]) for name in OF_JOINTS if name in own}
+            values = {name: np.atleast_1d(given[name]) for name in OF_JOINTS if name in given}
             if values:
                 link = replace(link, kind=link.kind.with_values(**values))
             on_link, at = base.tree.place[joint.parent][1], joint.placement.r
-            if "turned" in own:
-                link = replace(link, placement=_turned(link.placement, on_link, at, own["turned"]))
-            if "at" in own:
-                link = replace(link, placement=_moved(link.placement, on_link, own["at"] - at))
+            if "turned" in given:
+                link = replace(link, placement=_turned(link.placement, on_link, at, given["turned"]))
+            if "at" in given:
+                link = replace(link, placement=_moved(link.placement, on_link, given["at"] - at))
             links[number] = link
         return links
 
@@ -143,8 +143,8 @@ class _Variant:
         return States(embedding, self.base.states.neutral)
 
     def _constraint(self, constraint: Constraint, tree: Tree, couplings: Mapping[str, Coupling]) -> Constraint:
-        own = self.own.get(constraint.name, {})
-        if isinstance(constraint, LoopConstraint) and own:
+        given = self.by_owner.get(constraint.name, {})
+        if isinstance(constraint, LoopConstraint) and given:
             loop = next(loop for loop in self.base.loops if loop.name == constraint.name)
             frames = list(constraint.frames)
             sides = (
@@ -153,11 +153,11 @@ class _Variant:
             )
             for i, (at, turned, body, frame) in enumerate(sides):
                 on_link = tree.place[body][1]
-                if turned in own:
-                    frames[i] = _turned(frames[i], on_link, frame.r, own[turned])
-                if at in own:
-                    frames[i] = _moved(frames[i], on_link, own[at] - frame.r)
-            kind = _changed(constraint.kind, {x: own[x] for x in constraint.kind.lengths() if x in own})
+                if turned in given:
+                    frames[i] = _turned(frames[i], on_link, frame.r, given[turned])
+                if at in given:
+                    frames[i] = _moved(frames[i], on_link, given[at] - frame.r)
+            kind = _changed(constraint.kind, {x: given[x] for x in constraint.kind.lengths() if x in given})
             return replace(constraint, kind=kind, frames=tuple(frames))
         if isinstance(constraint, RelationConstraint) and self._is_varied(couplings.get(constraint.name)):
             return replace(RelationConstraint.of(couplings[constraint.name], tree), kept=constraint.kept)
@@ -176,23 +176,23 @@ class _Variant:
     def _own_numbers(self, coupling: Coupling) -> dict[str, Any]:
         """The nodes among the numbers of a coupling's function."""
         known = getattr(coupling.function, "__dataclass_fields__", {})
-        return {name: x for name, x in self.own.get(coupling.name, {}).items() if name in known}
+        return {name: x for name, x in self.by_owner.get(coupling.name, {}).items() if name in known}
 
     def _coupling(self, coupling: Coupling) -> Coupling:
-        own = self._own_numbers(coupling)
-        if not own:
+        given = self._own_numbers(coupling)
+        if not given:
             return coupling
         function: Any = coupling.function
         try:
-            varied = replace(function, **own)  # so that what follows from its numbers follows from nodes
+            varied = replace(function, **given)  # so that what follows from its numbers follows from nodes
             traced = template(_changed(coupling, {"function": varied}).residual, sum(coupling.sizes), self.parameters)
         except Exception as error:  # whatever a user's function does with what is no number
             raise ModelError(
-                f"coupling {coupling.name!r}: its function does not take {listed(own)} as an input of a program: "
+                f"coupling {coupling.name!r}: its function does not take {listed(given)} as an input of a program: "
                 f"{error}"
             ) from None
         used = {id(node) for node in traced.numbers if isinstance(node, Node)}
-        for name, nodes in own.items():
+        for name, nodes in given.items():
             if not any(id(node) in used for node in np.ravel(np.asarray(nodes, dtype=object))):
                 raise ModelError(f"coupling {coupling.name!r}: its function, when called, does not depend on {name!r}")
         return _changed(coupling, {"function": varied})
@@ -200,12 +200,12 @@ class _Variant:
     # Other parts
 
     def _actuator(self, actuator: Actuator) -> Actuator:
-        own = self.own.get(actuator.name, {}) if actuator.servo else {}
-        return _changed(actuator, {quantity: own[name] for name, quantity in OF_SERVOS if name in own})
+        given = self.by_owner.get(actuator.name, {}) if actuator.servo else {}
+        return _changed(actuator, {quantity: given[name] for name, quantity in OF_SERVOS if name in given})
 
     def _with(self, part: Part, name: str, quantities: Sequence[str]) -> Part:
-        own = self.own.get(name, {})
-        return _changed(part, {x: own[x] for x in quantities if x in own})
+        given = self.by_owner.get(name, {})
+        return _changed(part, {x: given[x] for x in quantities if x in given})
 
 
 def _changed(part: Part, values: Mapping[str, Any]) -> Part:

@@ -90,8 +90,8 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
             warn_of_huge_clusters(robot, clusters)
         self._memory = memory = Memory(self.builder, robot, clusters, self._context)
         self.links, self.bodies, self.place = memory.links, memory.bodies, memory.place
-        own = [k for shape, alike in self.shapes if shape.can_be_looped for k in alike] if looped and tangent else []
-        self.trees = TreeLoops(self, own) if own else None
+        large = [k for shape, alike in self.shapes if shape.can_be_looped for k in alike] if looped and tangent else []
+        self.trees = TreeLoops(self, large) if large else None
         self._first = True
         self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
         self.gap = self.builder.scratch("gap", 1) if any(shape.can_be_invalid for shape, _ in self.shapes) else None

@@ -98,17 +98,17 @@ class TreeLoops:
 
     def provide(self, windows: ClusterWindows, clusters: Sequence[int]) -> None:
         """Adds what is found to what clusters of a shape see."""
-        own = [self._number[k] for k in clusters]
-        loops = [self._steps.clusters[i] for i in own]
-        first, n = self._starts[own], len(windows.joints)
-        (m, rows), pairs = (loops[0][0].kept, loops[0][0].rows), int(np.diff(self._pair_starts)[own[0]])
-        outputs = self._bodies[[len(self._links) + i for i in own]].fields
+        numbers = [self._number[k] for k in clusters]
+        loops = [self._steps.clusters[i] for i in numbers]
+        first, n = self._starts[numbers], len(windows.joints)
+        (m, rows), pairs = (loops[0][0].kept, loops[0][0].rows), int(np.diff(self._pair_starts)[numbers[0]])
+        outputs = self._bodies[[len(self._links) + i for i in numbers]].fields
         windows.cluster |= {
             "columns": self._steps.K.at([K for _, _, K in loops], (n, m)),
-            "residuals": self.phi.at(self._starts_of_phi[own], rows),
+            "residuals": self.phi.at(self._starts_of_phi[numbers], rows),
             "kept_residuals": self._steps.f.at([f for _, f, _ in loops], m),
             "biases": self._k.at([f for _, f, _ in loops], m),
-            "pairs": self._H.at(self._pair_starts[own], pairs),
+            "pairs": self._H.at(self._pair_starts[numbers], pairs),
             "momenta": self._momenta.at(6 * first, (n, 6)),
             "bias_forces": self._h.at(first, n),
             "force": outputs["f"],
@@ -236,9 +236,9 @@ def _assign(entry: View) -> None:
 
 
 def _see_inertia(body: View, pose: View, model: View) -> None:
-    own = RigidInertia(model.m, model.h, mirrored(model.I)).seen_from(Transform(pose.E, pose.r))
-    body.m, body.h, body.I = own.m, own.h, own.I
-    body.total_m, body.total_h, body.total_I = own.m, own.h, own.I
+    inertia = RigidInertia(model.m, model.h, mirrored(model.I)).seen_from(Transform(pose.E, pose.r))
+    body.m, body.h, body.I = inertia.m, inertia.h, inertia.I
+    body.total_m, body.total_h, body.total_I = inertia.m, inertia.h, inertia.I
 
 
 def _carry_nothing(output: View) -> None:
@@ -271,9 +271,9 @@ def _bear_nothing(output: View) -> None:
 def _push(body: View, carrier: View, joint: View, motion: View, output: View) -> None:
     """The force that a body needs for its acceleration where ÿ = 0. [001, eq. 25, 31, 33]"""
     body.C = C = carrier.C + joint.g * joint.s[0]
-    own, v = RigidInertia(body.m, body.h, body.I), output.v + motion.V
+    inertia, v = RigidInertia(body.m, body.h, body.I), output.v + motion.V
     a = output.a + cross_motion(output.v, motion.V) + motion.A + C
-    body.f = own @ a + cross_force(v, own @ v)
+    body.f = inertia @ a + cross_force(v, inertia @ v)
 
 
 def _collect(body: View, carrier: View, joint: View) -> None:

@@ -92,9 +92,9 @@ def reach_program(robot: Robot) -> Program:
     q, progress = builder.scratch("q", robot.nq), builder.scratch("progress", 5)
     missing, z = sweep.scratch("missing", count), sweep.vector("z")
     result, outcome = sweep.result("configuration", robot.nq), sweep.result("progress_out", 3)
-    own = fields(longest=progress.at(0), growth=progress.at(1), missed=progress.at(4))
+    state = fields(longest=progress.at(0), growth=progress.at(1), missed=progress.at(4))
     builder.loop(copy, entry=fields(source=near.at(range(robot.nq)), target=q.at(range(robot.nq))))
-    builder.loop(_start, progress=own)
+    builder.loop(_start, progress=state)
     sweep.vectors["q"] = q
     groups = ActuatedGroups(sweep)
 
@@ -109,8 +109,8 @@ def reach_program(robot: Robot) -> Program:
         windows.cluster |= {name: progress.at([i] * len(clusters)) for i, name in places}
 
     sweep.outward(_begin)
-    with builder.repeat(until=_settled, at_most=_ROUNDS, progress=own):
-        builder.loop(_begin_round, progress=own)
+    with builder.repeat(until=_settled, at_most=_ROUNDS, progress=state):
+        builder.loop(_begin_round, progress=state)
         builder.loop(copy, entry=fields(source=targets.at(range(count)), target=missing.at(range(count))))
         sweep.forget()
         each_cluster(_look)

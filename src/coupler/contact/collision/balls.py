@@ -81,9 +81,9 @@ def separation(view: View, both: tuple[Geometry, Geometry], moving: Mapping[str,
     line = np.where(distance > _TINY, away / np.maximum(distance, _TINY), np.array([1.0, 0.0, 0.0]))
     for (name, moves), form, sign in zip(moving.items(), both, (-1.0, 1.0), strict=True):
         if isinstance(form, SEEN):
-            d, own = sign * line, with_numbers(form, getattr(view, f"{name}_numbers"))
+            d, sized = sign * line, with_numbers(form, getattr(view, f"{name}_numbers"))
             seen = getattr(view, f"{name}_at_E") @ (getattr(view, f"{name}_E") @ d if moves else d)
-            apart = apart - cores.extent(own, seen) - cores.margin(own)
+            apart = apart - cores.extent(sized, seen) - cores.margin(sized)
         else:
             apart = apart - getattr(view, f"{name}_radius")
     return apart

@@ -43,7 +43,7 @@ def weigh_gates(cluster: Node, gates: Sequence[int]) -> None:
         if not output.grounded:
             its_own = [{body: one} if body.output is output else {} for body in bodies]
             pairs = zip(its_own, z, strict=True)
-            felt.append([propagated(cluster, output, memory.Y, forces, own) for forces, own in pairs])
+            felt.append([propagated(cluster, output, memory.Y, forces, z_of) for forces, z_of in pairs])
     if felt:
         memory.gate_felt = np.block(felt)
 

@@ -87,8 +87,9 @@ class KernelRows:
                 runs.append([first, to, 1])
         single = [[first + i, to + i] for first, to, width in runs if width < _SHORT for i in range(width)]
         mask = f", {self._functions.r.mask} %mask" if masked else ""
-        for own in (single, [run for run in runs if run[2] >= _SHORT]):
-            if own:
-                table, move = self._functions.table(np.array(own)), self._functions.move(own is single, masked)
-                arguments = f"ptr {target}, ptr {source}, ptr {table}, i64 {len(own)}{mask}"
+        for moves in (single, [run for run in runs if run[2] >= _SHORT]):
+            if moves:
+                table = self._functions.table(np.array(moves))
+                move = self._functions.move(moves is single, masked)
+                arguments = f"ptr {target}, ptr {source}, ptr {table}, i64 {len(moves)}{mask}"
                 self._lines.append(f"call fastcc void {move}({arguments})")

@@ -234,12 +234,12 @@ def _evenly_spaced(
     start, count, distance, of_factor = operations[first], 1, 0, 0
     same = [k for k in (0, 1, 2, 4) if k != place]
     while first + count < len(operations):
-        own = operations[first + count]
-        if any(own[k] != start[k] for k in same) or not may(start, own):
+        operation = operations[first + count]
+        if any(operation[k] != start[k] for k in same) or not may(start, operation):
             break
         if count == 1:
-            distance, of_factor = own[place] - start[place], own[3] - start[3]
-        elif own[place] - start[place] != count * distance or own[3] - start[3] != count * of_factor:
+            distance, of_factor = operation[place] - start[place], operation[3] - start[3]
+        elif operation[place] - start[place] != count * distance or operation[3] - start[3] != count * of_factor:
             break
         count += 1
     return count, distance, of_factor

@@ -198,12 +198,12 @@ class RowFunctions(RowAccess):
 
         def body(emit: Callable[[str], None], kind: str, c: str) -> None:
             zero, x = "zeroinitializer" if "<" in kind else "0.0", code.name("x")
-            own = self._load(emit, kind, "%m", first[0], c, f"{x}.v")
+            entry = self._load(emit, kind, "%m", first[0], c, f"{x}.v")
             factor = self._factor(code, kind, first[1])
-            start = self._fused(emit, kind, ADD, factor, own, zero, f"{x}.b")
+            start = self._fused(emit, kind, ADD, factor, entry, zero, f"{x}.b")
             total = self._total(code, kind, ADD, start, targets, normal, n, c)
             emit(f"{x} = fmul {kind} {self._factor(code, kind, scale)}, {total}")
-            self._store(emit, kind, "%m", first[0], c, self._fused(emit, kind, SUBTRACT, factor, x, own, x), f"{x}.s")
+            self._store(emit, kind, "%m", first[0], c, self._fused(emit, kind, SUBTRACT, factor, x, entry, x), f"{x}.s")
             with code.count("0", n) as i:
                 t, f = self._at(code, targets, i), self._at(code, normal, i)
                 old, y = self._load(emit, kind, "%m", t, c, code.name("o")), code.name("y")
@@ -215,8 +215,8 @@ class RowFunctions(RowAccess):
     def _normal(self, code: Blocks, first: str, others: _Places, n: str, scale: str, length: str) -> None:
         """The normal of a reflection, from numbers that it takes onto the first of them."""
         v, emit, x = self.r.vector, code.emit, code.name("x")
-        own = self._load(emit, v, "%m", first, "0", f"{x}.v")
-        start = self._fused(emit, v, ADD, own, own, self.r.literal(0.0), f"{x}.b")
+        value = self._load(emit, v, "%m", first, "0", f"{x}.v")
+        start = self._fused(emit, v, ADD, value, value, self.r.literal(0.0), f"{x}.b")
         self._reflect(code, first, self._total(code, v, ADD, start, others, others, n, "0"), scale, length)
 
     def _at(self, code: Blocks, places: _Places, i: str) -> str:

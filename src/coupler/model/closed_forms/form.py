@@ -133,8 +133,8 @@ class ClosedForm:
         """
         ranges = [limits.get(number, np.array([-np.inf, np.inf])) for number in self.independent]
         ranges = [
-            np.clip(own, -np.pi, np.pi) if number in self.revolute else own
-            for number, own in zip(self.independent, ranges, strict=True)
+            np.clip(range_, -np.pi, np.pi) if number in self.revolute else range_
+            for number, range_ in zip(self.independent, ranges, strict=True)
         ]
         if not all(map(np.isfinite, np.ravel(ranges))):
             return any(leg.has_dead_points(limits) for leg in self.legs)
@@ -189,7 +189,7 @@ class ClosedForm:
         """The joints between base and goal of the first leg: R for a rotation, P for a slide, 6 for a free joint."""
         kinds = [joint.kind for joint in self.legs[0].chain.joints]
         letters = {Revolute: "R", Prismatic: "P", Free: "6"}
-        return "".join(next((s for kind, s in letters.items() if isinstance(own, kind)), "?") for own in kinds)
+        return "".join(next((s for kind, s in letters.items() if isinstance(each, kind)), "?") for each in kinds)
 
 
 def _lowered(

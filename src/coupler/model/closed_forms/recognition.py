@@ -125,10 +125,10 @@ class _Search:
         """Equal for clusters that differ in names alone: all that the search, and the test of its result, depend on."""
         tree, links = self._tree, []
         for link in self.loop.links:
-            own = tree.links[link]
-            numbers = own.placement.E, own.placement.r, own.kind.lower, own.kind.upper, own.kind.stiffness
+            joint = tree.links[link]
+            numbers = joint.placement.E, joint.placement.r, joint.kind.lower, joint.kind.upper, joint.kind.stiffness
             position = self._p[tree.positions(link)]
-            links.append((self._number.get(own.parent), own.kind.form(), comparable((*numbers, position))))
+            links.append((self._number.get(joint.parent), joint.kind.form(), comparable((*numbers, position))))
         constraints = [
             (
                 constraint.form,
@@ -245,8 +245,8 @@ class _Search:
             if arm is None:
                 return
             carriers = [
-                ChainJoint(self._number[link], own.kind, own.placement, self._p[self._tree.positions(link)])
-                for link, own in ((link, self._tree.links[link]) for link in reversed(way[first + count :]))
+                ChainJoint(self._number[link], joint.kind, joint.placement, self._p[self._tree.positions(link)])
+                for link, joint in ((link, self._tree.links[link]) for link in reversed(way[first + count :]))
             ]
             sides.append((arm, tuple(carriers)))
         rod = constraint.kind.length if isinstance(constraint.kind, Rod) else None
@@ -259,5 +259,5 @@ class _Search:
 
     def _assembled(self, link: int) -> Transform:
         """The transform from the frame of a link's carrier to its own, in the assembled pose."""
-        own = self._tree.links[link]
-        return own.kind.transform(self._p[self._tree.positions(link)]) @ own.placement
+        joint = self._tree.links[link]
+        return joint.kind.transform(self._p[self._tree.positions(link)]) @ joint.placement

@@ -67,8 +67,8 @@ def assemble(solutions: Solutions, preferences: np.ndarray) -> Assembly:
         samples, places = _Samples(solutions, start), dict[int, int]()
         for i in np.flatnonzero(~np.array(solutions.linear)).tolist():
             choices[i], places[i], far = samples.choose(i, choices[i], preferences)
-            own = samples.positions(i)
-            neutral[own], elsewhere[own] = samples.p[places[i], own], samples.p[far, own]
+            entries = samples.positions(i)
+            neutral[entries], elsewhere[entries] = samples.p[places[i], entries], samples.p[far, entries]
         warnings = samples.warnings(places)
     done = [choice for choice in choices if choice is not None]
     return Assembly(done, neutral, elsewhere, _redundant(solutions, done), warnings)
@@ -80,8 +80,8 @@ def solved_choice(solutions: Solutions, i: int, preferences: np.ndarray | None =
     Raises:
         ModelError: for a joint that is marked as independent but depends on others.
     """
-    own, loop, tree = solutions.of_loop[i] or (), solutions.closure.loops[i], solutions.tree
-    dependent = {link: solution.name for solution in own for link in solution.dependent}
+    solved, loop, tree = solutions.of_loop[i] or (), solutions.closure.loops[i], solutions.tree
+    dependent = {link: solution.name for solution in solved for link in solution.dependent}
     for link, name in dependent.items():
         if preferences is not None and (preferences[tree.velocities(link)] == Preference.MARKED).any():
             raise ModelError(
@@ -101,8 +101,8 @@ class _Samples:
         for loop, linear in zip(closure.loops, solutions.linear, strict=True):
             if not linear:  # linear solutions exist everywhere: the start is as good as any
                 rng = np.random.default_rng(0)  # one seed for all, so that equal loops are treated equally
-                own = closure.tree.positions_of(loop.links)
-                goals[:, own] = [motion.random(rng, loop.links) for _ in _STARTS]
+                entries = closure.tree.positions_of(loop.links)
+                goals[:, entries] = [motion.random(rng, loop.links) for _ in _STARTS]
         way = np.array(_STARTS)[:, None] * motion.difference(start, goals)
         self.closure, self.p = closure, closure.assemble(solutions.spread(motion.integrate(start, way)))
         phi, self.K, _ = closure.at(self.p)

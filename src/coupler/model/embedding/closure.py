@@ -64,7 +64,7 @@ class Closure:
             self.places.append((row + np.arange(m), entry + np.arange(m * n).reshape(n, m).T))
             row, entry = row + m, entry + m * n
         pairs = zip(loops, self.places, strict=True)
-        self.groups = [_Group(*own) for own in stacked([(rows, loop.columns, K) for loop, (rows, K) in pairs])]
+        self.groups = [_Group(*alike) for alike in stacked([(rows, loop.columns, K) for loop, (rows, K) in pairs])]
 
     def constraints(self) -> Iterator[tuple[Constraint, slice]]:
         """All constraints, each with its rows in φ."""
@@ -141,21 +141,21 @@ class Closure:
         """
         step = np.zeros((*phi.shape[:-1], self.tree.nv))
         for group in self.groups:
-            own = active[..., group.loops] & np.isfinite(phi[..., group.rows]).all(axis=-1)
-            own &= np.isfinite(K[..., group.entries]).all(axis=(-2, -1))
-            if not own.any():
+            computed = active[..., group.loops] & np.isfinite(phi[..., group.rows]).all(axis=-1)
+            computed &= np.isfinite(K[..., group.entries]).all(axis=(-2, -1))
+            if not computed.any():
                 continue
-            root = np.sqrt(np.broadcast_to(weight, step.shape)[..., group.columns][own])
-            U, sigma, Vt = np.linalg.svd(K[..., group.entries][own] * root[:, None, :], full_matrices=False)
+            root = np.sqrt(np.broadcast_to(weight, step.shape)[..., group.columns][computed])
+            U, sigma, Vt = np.linalg.svd(K[..., group.entries][computed] * root[:, None, :], full_matrices=False)
             largest = sigma.max(axis=-1, keepdims=True, initial=TINY)
             used = sigma > rank * largest
-            mu = damping[..., group.loops][own][:, None] * largest**2
+            mu = damping[..., group.loops][computed][:, None] * largest**2
             scaled = np.where(used, sigma, 0.0) / np.where(used, sigma**2 + mu, 1.0)
-            along = np.einsum("sji,sj->si", U, phi[..., group.rows][own])
+            along = np.einsum("sji,sj->si", U, phi[..., group.rows][computed])
             wanted = -root * np.einsum("sij,si->sj", Vt, scaled * along)
             longest = np.abs(wanted).max(axis=-1, keepdims=True, initial=STRIDE)
-            steps = np.zeros((*own.shape, wanted.shape[-1]))
-            steps[own] = wanted * (STRIDE / longest)
+            steps = np.zeros((*computed.shape, wanted.shape[-1]))
+            steps[computed] = wanted * (STRIDE / longest)
             step[..., group.columns] = steps
         return step
 

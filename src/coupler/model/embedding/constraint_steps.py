@@ -98,10 +98,10 @@ class ConstraintSteps:
     def place(self) -> None:
         """Computes the poses of all links, and the motions s of their joints."""
 
-        def windows(links: list[int], own: list[int], parents: list[int]) -> dict[str, Any]:
+        def windows(links: list[int], rows: list[int], parents: list[int]) -> dict[str, Any]:
             E, r = ([getattr(self._tree.links[i].placement, part) for i in links] for part in ("E", "r"))
             model = fields(E=constants(E), r=constants(r))
-            return {"pose": self._pose[own], "parent": self._pose[parents], "model": model}
+            return {"pose": self._pose[rows], "parent": self._pose[parents], "model": model}
 
         self._over_links(lambda kind: kernels.placing(kind, self.x is not None), windows)
 
@@ -115,7 +115,7 @@ class ConstraintSteps:
         for places, constraint in self._by_form(RelationConstraint):
             relation, joints = self._residuals(places) | _constants_of(places), self._joints(places)
             entries = [self._tree.velocities_of(place.constraint.links).tolist() for place in places]
-            starts = [[place.columns[i] for i in own] for place, own in zip(places, entries, strict=True)]
+            starts = [[place.columns[i] for i in chosen] for place, chosen in zip(places, entries, strict=True)]
             columns = [fields(K=self.K.at(start, len(constraint.kept))) for start in np.transpose(starts)]
             kernel = kernels.relation_measure(constraint, self.x is not None)
             self.b.loop(kernel, relation=relation, joints=joints, columns=columns)
@@ -126,8 +126,8 @@ class ConstraintSteps:
         uncoupled: dict[int, list[int]] = {}
         for place in self._places:
             entries = set(self._tree.velocities_of(place.constraint.links).tolist())
-            own = uncoupled.setdefault(len(place.constraint.kept), [])
-            own.extend(place.columns[i] for i in place.columns.keys() - entries)
+            columns = uncoupled.setdefault(len(place.constraint.kept), [])
+            columns.extend(place.columns[i] for i in place.columns.keys() - entries)
         for rows, places in uncoupled.items():
             self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
 
@@ -138,8 +138,8 @@ class ConstraintSteps:
             constraint, rows = place.constraint, len(place.constraint.kept)
             if isinstance(constraint, LoopConstraint):
                 for links, sign in zip(reversed(constraint.ways), (1.0, -1.0), strict=True):
-                    own = self._tree.velocities_of(links).tolist()
-                    coupled.setdefault(rows, []).extend((6 * place.f, 6 * i, place.columns[i], sign) for i in own)
+                    entries = self._tree.velocities_of(links).tolist()
+                    coupled.setdefault(rows, []).extend((6 * place.f, 6 * i, place.columns[i], sign) for i in entries)
         for rows, columns in coupled.items():
             T, s, K, sign = map(list, zip(*columns, strict=True))
             column = fields(T=self._T.at(T, (rows, 6)), s=self._s.at(s, 6), K=self.K.at(K, rows), sign=constants(sign))
@@ -152,8 +152,8 @@ class ConstraintSteps:
         def rate(links: Sequence[int]) -> Window:
             return fields(w=w.at(self._tree.v_start[links], self._tree.links[links[0]].kind.nv))
 
-        def windows(links: list[int], own: list[int], parents: list[int]) -> dict[str, Any]:
-            return {"pose": self._pose[own], "motion": motion[own], "parent": motion[parents], "rate": rate(links)}
+        def windows(links: list[int], rows: list[int], parents: list[int]) -> dict[str, Any]:
+            return {"pose": self._pose[rows], "motion": motion[rows], "parent": motion[parents], "rate": rate(links)}
 
         self.b.loop(kernels.rest, motion=motion[0])
         self._over_links(kernels.moving, windows)
@@ -202,9 +202,9 @@ class ConstraintSteps:
         turn = {link: i for i, (_, links) in enumerate(groups) for link in links}
         with self.b.interleave([turn[link] for link in self._links]):
             for kind, links in groups:
-                own = [self.row[link] for link in links]
+                rows = [self.row[link] for link in links]
                 parents = [self._row_of(self._tree.links[link].parent, self._cluster[link]) for link in links]
-                self.b.loop(kernel(kind), joint=self._joint(links), **windows(links, own, parents))
+                self.b.loop(kernel(kind), joint=self._joint(links), **windows(links, rows, parents))
 
     def _by_form(self, kind: type[Item]) -> Iterator[tuple[list[_Place], Item]]:
         """The constraints of each form, and the first of them."""

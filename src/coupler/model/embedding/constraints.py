@@ -42,10 +42,10 @@ def carried(kind: Joint, pose: Transform, s: Array, q: Array, w: Array, parent: 
         q, w: the position and velocity of its joint.
         parent: the motion of its parent.
     """
-    own = s @ w
-    V = parent[0] + own
+    across = s @ w
+    V = parent[0] + across
     rate_of_S = pose.inverse_motion(kind.subspace_rate(q, w) @ w)
-    return V, parent[1] + (cross_motion(V, own) + rate_of_S)
+    return V, parent[1] + (cross_motion(V, across) + rate_of_S)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,5 +82,5 @@ class Loop:
     def keeping(self, rows: Sequence[int] | np.ndarray) -> Loop:
         """The same loop, of which only these rows count."""
         counts = np.isin(np.arange(self.rows), rows)
-        kept = [replace(c, kept=tuple(np.flatnonzero(counts[own]).tolist())) for c, own in self.parts()]
+        kept = [replace(c, kept=tuple(np.flatnonzero(counts[part]).tolist())) for c, part in self.parts()]
         return replace(self, constraints=tuple(kept))

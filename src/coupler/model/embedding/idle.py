@@ -53,8 +53,8 @@ def find_idle(closure: Closure, p: np.ndarray) -> list[IdleFreedom]:
             if twist is not None and all(other.twist(links) is not None for other in elsewhere):
                 idle.append(links)
                 top = next(link for link in sorted(links) if closure.tree.parent[link] not in links)
-                own = s[0][closure.tree.velocities(top)]
-                direction = np.linalg.lstsq(own.T, twist, rcond=None)[0]
+                S = s[0][closure.tree.velocities(top)]
+                direction = np.linalg.lstsq(S.T, twist, rcond=None)[0]
                 direction = direction / np.linalg.norm(direction)
                 freedoms.append(IdleFreedom(number, tuple(sorted(links)), top, tuple(direction.tolist())))
     return freedoms
@@ -68,8 +68,8 @@ class _Linkage:
         related = {link for c in loop.constraints if isinstance(c, RelationConstraint) for link in c.links}
         edges: list[tuple[Any, np.ndarray]] = []
         for link in loop.links:
-            own = s[tree.velocities(link)]
-            forbids = np.eye(6) if link in related else np.eye(6) - np.linalg.pinv(own) @ own
+            S = s[tree.velocities(link)]
+            forbids = np.eye(6) if link in related else np.eye(6) - np.linalg.pinv(S) @ S
             edges.append(((link, tree.links[link].parent), forbids))
         for constraint, rows in loop.parts():
             if isinstance(constraint, LoopConstraint):

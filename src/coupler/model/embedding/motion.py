@@ -34,8 +34,8 @@ class Motion:
         self._w = tree.velocities_of(plain)
         self.quaternion_links = [i for i, link in enumerate(tree.links) if link.kind.nq != link.kind.nv]
         self._kinds = [  # with the entries of their positions and velocities, a row for each joint
-            (_Kind(kind.form(), kind), np.stack([*map(tree.positions, own)]), np.stack([*map(tree.velocities, own)]))
-            for kind, own in by_kind(tree, self.quaternion_links)
+            (_Kind(kind.form(), kind), np.stack([*map(tree.positions, same)]), np.stack([*map(tree.velocities, same)]))
+            for kind, same in by_kind(tree, self.quaternion_links)
         ]
 
     def start(self) -> np.ndarray:

@@ -136,8 +136,8 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
             shifts[rows] = is_shift(constraint)
     for constraint, rows in loop.parts():
         if isinstance(constraint, LoopConstraint):
-            own = np.flatnonzero(shifts[rows]) + rows.start
-            sizes[own] = (entries[own] if len(own) > 1 else entries[shifts]).max(initial=0.0)
+            lengths = np.flatnonzero(shifts[rows]) + rows.start
+            sizes[lengths] = (entries[lengths] if len(lengths) > 1 else entries[shifts]).max(initial=0.0)
         else:
             sizes[rows] = entries[rows]
     return np.where(sizes > 0.0, sizes, 1.0)
@@ -152,8 +152,8 @@ def is_shift(constraint: LoopConstraint) -> np.ndarray:
 
 def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
     """K of a loop in each sample, with rows divided by their scales."""
-    own = K[:, closure.places[i][1]]
-    return np.nan_to_num(own / _sizes(closure, i, K)[:, None])
+    K_loop = K[:, closure.places[i][1]]
+    return np.nan_to_num(K_loop / _sizes(closure, i, K)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,13 +222,13 @@ def _tried(
     for i, loop in enumerate(closure.loops):
         for constraint, rows in loop.parts():
             enough = kept[i].rows if i in kept else np.arange(loop.rows)
-            own = enough[(enough >= rows.start) & (enough < rows.stop)] - rows.start
-            if len(own) == constraint.rows:
+            remaining = enough[(enough >= rows.start) & (enough < rows.stop)] - rows.start
+            if len(remaining) == constraint.rows:
                 constraints.append(constraint)
                 continue
-            dropped[constraint.name] = constraint.rows - len(own)
-            if len(own):
-                constraints.append(_reduced(constraint, tuple(own.tolist())))
+            dropped[constraint.name] = constraint.rows - len(remaining)
+            if len(remaining):
+                constraints.append(_reduced(constraint, tuple(remaining.tolist())))
     moves = np.zeros((len(_MOVES), len(p), closure.tree.nv))
     for i, found in kept.items():
         moves[:, found.samples[:, None], closure.loops[i].columns] = np.multiply.outer(_MOVES, found.motions)

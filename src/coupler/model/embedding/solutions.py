@@ -96,7 +96,7 @@ class Solutions:
     @cached_property
     def in_order(self) -> list[Solution]:
         """All solutions, in an order in which they can be evaluated."""
-        return sorted((own for solutions in self.of_loop for own in solutions or ()), key=lambda own: own.level)
+        return sorted((x for solutions in self.of_loop for x in solutions or ()), key=lambda x: x.level)
 
     def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
         """See the attribute `solved`."""
@@ -154,7 +154,7 @@ class Solutions:
     @property
     def linear(self) -> list[bool]:
         """For each loop, whether its solutions are linear: they then exist, and are regular, everywhere."""
-        return [own is not None and all(solution.linear for solution in own) for own in self.of_loop]
+        return [solved is not None and all(solution.linear for solution in solved) for solved in self.of_loop]
 
     def usable(self, loop: Loop) -> np.ndarray:
         """For each row of a loop, whether it may be kept: rows that a coupling solves follow from it."""
@@ -224,12 +224,12 @@ def spread_program(tree: Tree, q_index: np.ndarray, solutions: Sequence[Solution
     b = Builder("spread", tree.parameters)
     q, p = b.input("q", len(q_index)), b.output("p", tree.nq)
     b.loop(copy, entry=fields(source=q.at(range(q.size)), target=p.at(q_index)))
-    numbered = [(own.within({link: j for j, link in enumerate(own.outputs)}), own) for own in solutions]
+    numbered = [(x.within({link: j for j, link in enumerate(x.outputs)}), x) for x in solutions]
     for same in grouped(numbered, lambda pair: (pair[0].level, pair[0].form, pair[0].inputs, pair[0].sizes)).values():
-        links = np.transpose([own.outputs for _, own in same])
+        links = np.transpose([solution.outputs for _, solution in same])
         sizes = same[0][1].sizes
         positions = {f"p{j}": p.at(tree.q_start[row], sizes[j]) for j, row in enumerate(links)}
-        numbers = constant_fields([own.constants for _, own in same])
+        numbers = constant_fields([solution.constants for _, solution in same])
         b.loop(_spread(same[0][0]), joints=fields(**numbers, **positions))
     return b.build()
 

@@ -47,8 +47,8 @@ class States(ClosedStates):
             drawn, good = np.concatenate(draws), np.concatenate(goods)
             p = p[: good.sum(axis=0).min()]  # as many as there are for every loop: loops do not depend on each other
             for i in range(good.shape[1]):
-                own = self.closure.loop_of_position == i
-                p[:, own] = drawn[good[:, i]][: len(p), own]
+                entries = self.closure.loop_of_position == i
+                p[:, entries] = drawn[good[:, i]][: len(p), entries]
         p = self.embedding.positions(p[:, self.embedding.q_index])
         return p[np.isfinite(p).all(axis=1)]
 
@@ -94,8 +94,8 @@ class States(ClosedStates):
         if complete:  # what is closed already stays the same to the last bit
             gaps = self.closure.gaps(self.closure.at(spread)[0])
             for i in complete:
-                own, fits = self.closure.loop_of_position == i, gaps[..., i, None] < CLOSED
-                closed[..., own] = np.where(fits, spread[..., own], closed[..., own])
+                entries, fits = self.closure.loop_of_position == i, gaps[..., i, None] < CLOSED
+                closed[..., entries] = np.where(fits, spread[..., entries], closed[..., entries])
         return closed
 
     def _followed(self, p: np.ndarray, weight: np.ndarray, condition: str) -> np.ndarray:
@@ -132,8 +132,8 @@ class States(ClosedStates):
             entries = self.tree.positions(number[joint])
             apart = np.abs(p[..., entries] - spread[..., entries]).max(initial=0.0)
             if not apart < GIVEN:
-                cluster = [own for own in self.embedding.solutions if number[joint] in own.dependent]
-                inputs = listed(self.tree.links[link].joint for own in cluster for link in own.inputs)
+                cluster = [solution for solution in self.embedding.solutions if number[joint] in solution.dependent]
+                inputs = listed(self.tree.links[link].joint for solution in cluster for link in solution.inputs)
                 raise ModelError(
                     f"joint {joint!r} depends on {inputs}, which put it elsewhere, by {apart:.3g}; leave it out, or "
                     "make it an actuator and ask for a configuration of actuators"
