@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+import numpy as np
+
 _LONGEST = 100  # characters of a name or a value in a message
 
 
@@ -43,6 +45,11 @@ def counted(count: int, one: str, many: str = "") -> str:
 def in_state(state: Sequence[int]) -> str:
     """Names a state of a batch by its index; empty if there is no batch."""
     return f" in state {tuple(state) if len(state) > 1 else state[0]}" if state else ""
+
+
+def index_of(number: int, batch: tuple[int, ...]) -> tuple[int, ...]:
+    """The index of a state in a batch, given its number among all states."""
+    return tuple(int(i) for i in np.unravel_index(number, batch)) if batch else ()
 
 
 def plain_name(name: str) -> str:

@@ -16,8 +16,9 @@ from coupler.contact.step.candidates import Candidates
 from coupler.forks import cached_property
 from coupler.kinematics import energies, kinetic_energy
 from coupler.model import ModelError, Robot
-from coupler.model.numbers import numbers
+from coupler.model.numbers import as_array, numbers
 from coupler.model.robot import check_robot
+from coupler.model.wording import in_state, index_of
 from coupler.simulate.failures import why_not
 from coupler.simulate.inputs import checked_controls, checked_forces
 from coupler.simulate.options import SimulationOptions
@@ -70,20 +71,87 @@ class Engine(StepPrograms):
         Raises:
             ModelError: for a configuration that the robot cannot have.
         """
+        state = self._start(*self.given(q, v))
+        if state.size:
+            self._check_stiffness(state.reshape(-1, state.shape[-1])[0, : self.robot.nq])
+        return state
+
+    def given(self, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Configurations and velocities from the user or by default, which may not be those of states.
+
+        Raises:
+            ModelError: for arguments of a wrong shape.
+        """
         robot = self.robot
-        q = np.array(standing(robot, self.scene.pairs) if q is None else numbers("q", q, (robot.nq,), batch=True))
-        v = np.zeros(robot.nv) if v is None else numbers("v", v, (robot.nv,), batch=True)
+        if q is None:
+            q = standing(robot, self.scene.pairs)
+        given = {}
+        for name, values, size in (("q", q, robot.nq), ("v", np.zeros(robot.nv) if v is None else v, robot.nv)):
+            array = as_array(name, values)
+            if array.dtype.kind not in "fiu" or array.shape[-1:] != (size,):
+                numbers(name, values, (size,), batch=True)  # raises an error
+            given[name] = np.array(array, dtype=float)
+        q, v = given["q"], given["v"]
         try:
-            shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+            np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
         except ValueError:
             raise ModelError(
                 f"q and v have leading dimensions {q.shape[:-1]} and {v.shape[:-1]}, which differ"
             ) from None
-        if not shape:  # states of a batch are checked by their first step
-            robot.check_closed(q)
-        if 0 not in shape:
-            self._check_stiffness(q.reshape(-1, robot.nq)[0])
-        return self.layout.start(robot, q, v)
+        return q, v
+
+    def _start(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The same as `start` for arrays of the right shape, which are checked to be states."""
+        q, v = (numbers(*x, batch=True) for x in (("q", q, (self.robot.nq,)), ("v", v, (self.robot.nv,))))
+        if q.size:
+            self.robot.check_closed(q)
+        return self.layout.start(self.robot, q, v)
+
+    def start_batch(self, q: np.ndarray, v: np.ndarray, batch: tuple[int, ...]) -> tuple[np.ndarray, dict[int, str]]:
+        """(n, state): all states of a batch to start from, and for those that are none, why, by number.
+
+        A state that is none is replaced by one that is.
+
+        Args:
+            q, v: (..., nq) and (..., nv), which the batch's leading dimensions fit; see `given`.
+
+        Raises:
+            ModelError: if there is no state among them.
+        """
+        count, size, reasons = math.prod(batch), self.layout.state, dict[int, str]()
+        if self.robot.given is not None and self.robot.given.packed.ndim > 1:
+            q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
+        try:
+            states = np.ascontiguousarray(np.broadcast_to(self._start(q, v), (*batch, size))).reshape(count, size)
+        except ModelError:
+            if not batch:
+                raise
+            q, v = (np.broadcast_to(x, (*batch, x.shape[-1])).reshape(count, x.shape[-1]) for x in (q, v))
+            states, reasons = self._start_those_that_are(q, v, batch)
+        if count:
+            self._check_stiffness(states[0, : self.robot.nq])
+        return states, reasons
+
+    def _start_those_that_are(
+        self, q: np.ndarray, v: np.ndarray, batch: tuple[int, ...]
+    ) -> tuple[np.ndarray, dict[int, str]]:
+        """The same for (n, nq) and (n, nv), of which some are no states; these are found by halving."""
+        states, reasons, parts = np.empty((len(q), self.layout.state)), dict[int, str](), [(0, len(q))]
+        while parts:
+            first, last = parts.pop()
+            some = first if last == first + 1 else slice(first, last)
+            try:
+                states[some] = self.of_states(batch, some)._start(q[some], v[some])
+            except ModelError as error:
+                if last == first + 1:
+                    reasons[first] = str(error)
+                else:
+                    middle = (first + last) // 2
+                    parts += [(middle, last), (first, middle)]
+        if len(reasons) == len(q):
+            raise ModelError(f"there is no state to start from{in_state(index_of(0, batch))}: {reasons[0]}")
+        states[list(reasons)] = states[next(i for i in range(len(q)) if i not in reasons)]
+        return states, reasons
 
     def _check_stiffness(self, q: np.ndarray, *, servos: bool = False) -> None:
         """Refuses springs, dampers and servos that are too stiff for explicit steps around a configuration."""

@@ -12,7 +12,7 @@ from coupler.compiled import thread_count
 from coupler.model import ModelError, Robot
 from coupler.model.errors import warn
 from coupler.model.numbers import as_array, numbers, positive_integer
-from coupler.model.wording import counted, in_state
+from coupler.model.wording import counted, in_state, index_of
 from coupler.simulate.energy_watch import known_gain
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import Rebound, SimulationOptions, Turning
@@ -37,8 +37,9 @@ class Rollout:
         sweeps: (..., T), the largest number of sweeps and further iterations of the contact solver in a step of each
             control.
         touching: (..., T), the number of pressing contacts in the last step of each control.
-        stops: (...,), the time at which a state could not continue, s; infinite for those that reached the end. From
-            that time on, the state's rows are NaN.
+        stops: (...,), the time at which a state could not continue, s; infinite for those that reached the end. After
+            that time, the state's rows are NaN, and all of them where q0 and v0 are not those of a state.
+        reasons: why states could not continue, by their index in the batch.
         contacts: the names of the candidate contacts.
         forces: (..., T, contacts, 3), if asked for: contact forces in the last step of each control, on the first body
             of each pair, along the world's axes, N.
@@ -51,6 +52,7 @@ class Rollout:
     sweeps: np.ndarray
     touching: np.ndarray
     stops: np.ndarray
+    reasons: dict[tuple[int, ...], str]
     contacts: tuple[str, ...]
     forces: np.ndarray | None = None
 
@@ -113,27 +115,29 @@ def rollout(
             as for `Simulation`.
 
     Returns:
-        The motion of all states. A state that cannot go on stops, and a warning says so; the others go on.
+        The motion of all states. A state that cannot go on, or whose q0 and v0 are not those of a state, stops, and a
+        warning says so; the others go on.
 
     Raises:
-        ModelError: for arguments of wrong shape or that are not finite, and where no state can go on.
+        ModelError: for arguments of wrong shape, controls that are not finite, and where no state can go on.
     """
     options, hold = SimulationOptions.among(locals()), positive_integer("hold", hold)
     engine = engine_of(robot, options)
     engine = engine if forces else engine.brief()
     gains = known_gain(on_energy_gain)
     warn_of_selection(engine)
-    state = engine.start(q0, v0)
+    q, v = engine.given(q0, v0)
     inputs = _checked_controls(engine, controls, motors, rates)
     parameters = () if robot.given is None else robot.given.packed.shape[:-1]
+    of_states = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
     try:
-        batch = np.broadcast_shapes(state.shape[:-1], parameters, *(values.shape[:-2] for values in inputs))
+        batch = np.broadcast_shapes(of_states, parameters, *(values.shape[:-2] for values in inputs))
     except ValueError:
         shapes = " and ".join(f"{values.shape[:-2]} in {values.shape}" for values in inputs)
         others = f"controls of {shapes}" + (f" and parameters of {parameters}" if parameters else "")
         advice = "; the last two dimensions of controls are steps and forces"
-        raise ModelError(f"q0 and v0 are states of {state.shape[:-1]}, which do not fit {others}{advice}") from None
-    return _in_chunks(engine, np.broadcast_to(state, (*batch, state.shape[-1])), inputs, hold, forces, gains)
+        raise ModelError(f"q0 and v0 are states of {of_states}, which do not fit {others}{advice}") from None
+    return _in_chunks(engine, batch, engine.start_batch(q, v, batch), inputs, hold, forces, gains)
 
 
 def _checked_controls(engine: Engine, controls: Any, motors: Any, rates: Any) -> list[np.ndarray]:
@@ -172,20 +176,28 @@ def _over_time(name: str, given: Any, width: int) -> np.ndarray:
 
 
 def _in_chunks(
-    engine: Engine, state: np.ndarray, inputs: Sequence[np.ndarray], hold: int, with_forces: bool, gains: str
+    engine: Engine,
+    batch: tuple[int, ...],
+    start: tuple[np.ndarray, dict[int, str]],
+    inputs: Sequence[np.ndarray],
+    hold: int,
+    with_forces: bool,
+    gains: str,
 ) -> Rollout:
-    """Simulates all states, in chunks that are shared out to threads."""
-    batch, count, states = state.shape[:-1], inputs[0].shape[-2], int(np.prod(state.shape[:-1], dtype=int))
+    """Simulates all states, in chunks that are shared out to threads; `start` is what `Engine.start_batch` returns."""
+    (state, reasons), count = start, inputs[0].shape[-2]
+    states = len(state)
     sizes: dict[str, tuple[int, ...]] = {"q": (engine.robot.nq,), "v": (engine.robot.nv,)}
     sizes |= dict.fromkeys(("residual", "sweeps", "touching"), (1,))
     if with_forces:
         sizes["forces"] = engine.layout.contacts, 3
     recorded = {name: np.empty((count + 1, states, *size)) for name, size in sizes.items()}  # time first: fast to fill
-    state = np.ascontiguousarray(state).reshape(states, state.shape[-1])
     controls = [np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(states, count, x.shape[-1]) for x in inputs]
 
     size = _chunk(states, engine.layout.size)
-    stops, reasons, gained = np.full(states, np.inf), dict[int, str](), dict[int, str]()
+    stops, gained = np.full(states, np.inf), dict[int, str]()
+    stops[list(reasons)] = 0.0
+    none = [*reasons]  # states that are none
     gaps = np.full((-(-states // size), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
     unsolved = Unsolved()
     rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
@@ -215,13 +227,16 @@ def _in_chunks(
     times = engine.step * hold * np.arange(count + 1)
     unsolved.note_all(recorded["residual"][1:], times)
     unsolved.warn(engine.robot, states * count)
+    for name in ("q", "v"):
+        recorded[name][0, none] = np.nan
     results = {
         name: np.moveaxis(array, 0, 1).reshape(*batch, count + 1, *sizes[name]) for name, array in recorded.items()
     }
     forces = results["forces"][..., 1:, :, :] if with_forces else None
     residuals, sweeps, touching = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
     statistics = residuals, sweeps, touching, stops.reshape(batch)
-    return Rollout(times, results["q"], results["v"], *statistics, engine.contacts, forces)
+    by_index = {index_of(i, batch): reasons[i] for i in sorted(reasons)}
+    return Rollout(times, results["q"], results["v"], *statistics, by_index, engine.contacts, forces)
 
 
 def _chunk(states: int, size: int) -> int:
@@ -235,7 +250,7 @@ def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, st
     if not reasons:
         return
     first = min(reasons, key=lambda state: (stops[state], state))
-    text = f"after {stops[first]:.6g} s{_named(first, batch)}: {reasons[first]}"
+    text = f"after {stops[first]:.6g} s{in_state(index_of(first, batch))}: {reasons[first]}"
     if len(reasons) == len(stops):
         raise ModelError(text)
     message = f"{len(reasons)} of {len(stops)} states cannot go on, the first {text}; the others do"
@@ -246,10 +261,5 @@ def _tell_gains(batch: tuple[int, ...], states: int, gained: dict[int, str]) -> 
     """Warns of states that have gained energy and continue."""
     if gained:
         first = min(gained)
-        message = f"{len(gained)} of {states} states gain energy; the first{_named(first, batch)}: {gained[first]}"
-        warn(message)
-
-
-def _named(state: int, batch: tuple[int, ...]) -> str:
-    """A state of a batch by its index, for messages."""
-    return in_state(tuple(int(i) for i in np.unravel_index(state, batch)) if batch else ())
+        where = in_state(index_of(first, batch))
+        warn(f"{len(gained)} of {states} states gain energy; the first{where}: {gained[first]}")

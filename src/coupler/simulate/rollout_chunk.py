@@ -84,7 +84,7 @@ class Chunk:
                 recorded[name][t + 1] = self._rows(self._results[0][..., places[name]])
             if "forces" in recorded:
                 recorded["forces"][t + 1] = self._rows(engine.forces(self._results[0]))
-            if self.reasons:
+            if (self._stops < np.inf).any():
                 for array in recorded.values():
                     array[t + 1, self._stops < np.inf] = np.nan
 

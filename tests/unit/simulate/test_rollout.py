@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import coupler
-from coupler import ModelError, ModelWarning, Robot, Simulation, rollout
+from coupler import ModelError, ModelWarning, Robot, RobotBuilder, Simulation, rollout
+from coupler.model import Revolute
 
 
 def standing() -> tuple[Robot, np.ndarray]:
@@ -95,6 +96,85 @@ def test_a_state_that_cannot_go_on_is_named_with_its_time_and_the_others_go_on()
     assert result.forces is not None and np.isnan(result.forces[13, 3:]).all()
     for i in (0, 12, 14, 19):
         np.testing.assert_array_equal(result.q[i], alone.q)
+
+
+def four_bar(independent: str) -> tuple[Robot, np.ndarray, np.ndarray]:
+    """A four-bar, a closed pose, and the one in which crank and coupler are in line, where the rocker D turns back."""
+    b = RobotBuilder("four-bar")
+    for name, length in {"crank": 0.3, "coupler": 0.8, "rocker": 0.7}.items():
+        b.body(name, 1.0, (length / 2, 0.0, 0.0), (1e-4, length**2 / 12, length**2 / 12))
+    y = (0.0, 1.0, 0.0)
+    b.joint("A", Revolute(axis=y), "ground", "crank", independent=independent == "A")
+    b.joint("B", Revolute(axis=y), "crank", "coupler", at=(0.3, 0, 0), independent=False)
+    b.joint("D", Revolute(axis=y), "ground", "rocker", at=(0.9, 0, 0), independent=independent == "D")
+    b.loop("C", Revolute(axis=y), "coupler", "rocker", at=(0.8, 0, 0), meets=(0.7, 0, 0))
+    robot, reach = b.build(), 1.1
+    rocker = np.arccos((0.9**2 + 0.7**2 - reach**2) / (2 * 0.9 * 0.7)) - np.pi
+    crank = -np.arccos((0.9**2 + reach**2 - 0.7**2) / (2 * 0.9 * reach))
+    straight = robot.close(robot.pack_q({"A": crank, "B": 0.0, "D": rocker}))
+    return robot, robot.close(straight + np.array([0.1, 0.4, 0.1])), straight
+
+
+def test_states_of_a_batch_that_are_none_are_masked_and_told_and_the_others_go_on() -> None:
+    robot, q = standing()
+    rng = np.random.default_rng(0)
+    q0, v0 = np.tile(q, (40, 1)), 0.1 * rng.normal(size=(40, robot.nv))
+    q0[:, 2] += 0.05
+    controls = rng.normal(size=(40, 4, robot.nv))
+    controls[..., :6] = 0.0
+    right = rollout(robot, q0, v0, controls, contacts="*foot*", forces=True)
+    wrong = {3: "length 0;", 7: "length 2;", 20: "entry 9 is nan", 39: "entry 4 is inf"}
+    q0[3, 3:7], q0[20, 9], v0[39, 4] = 0.0, np.nan, np.inf
+    q0[7, 3:7] *= 2.0
+    with pytest.warns(ModelWarning, match="4 of 40 states cannot go on, the first after 0 s in state 3: .* length 0"):
+        found = rollout(robot, q0, v0, controls, contacts="*foot*", forces=True)
+    assert list(found.reasons) == [(i,) for i in wrong]
+    others = np.delete(np.arange(40), list(wrong))
+    assert found.forces is not None
+    assert right.forces is not None
+    for one, other in ((found.q, right.q), (found.v, right.v), (found.forces, right.forces)):
+        np.testing.assert_array_equal(one[others], other[others])
+        assert np.isnan(one[[*wrong]]).all()
+    assert np.isinf(found.stops[others]).all()
+    for i, told in wrong.items():
+        assert told in found.reasons[i,]
+        assert found.stops[i] == 0.0
+        with pytest.raises(ModelError, match=told):
+            Simulation(robot, q=q0[i], v=v0[i])
+    with pytest.raises(ModelError, match=r"there is no state to start from in state 0: .* length 0"):
+        rollout(robot, q0[[3, 3]], v0[:2], controls[:2])
+
+
+def test_open_loops_in_a_batch_and_velocities_that_loops_do_not_allow_are_masked() -> None:
+    for independent in "AD":
+        robot, q, straight = four_bar(independent)
+        q0 = np.stack([q, q + np.array([0.0, 0.3, 0.0]), straight, straight, q])
+        v0 = np.array([[1.0], [1.0], [1.0], [0.0], [0.0]])
+        with pytest.warns(ModelWarning, match="cannot go on") as told:
+            found = rollout(robot, q0, v0, np.zeros((20, 1)))
+        assert len(told) == 1
+        assert "'C' has its two ends" in found.reasons[1,]
+        assert set(found.reasons) == ({(1,), (2,)} if independent == "D" else {(1,)})
+        for i in range(5):
+            if (i,) in found.reasons:
+                assert np.isnan(found.q[i]).all()
+                assert found.stops[i] == 0.0
+                with pytest.raises(ModelError, match=r"does not close|'D' does not determine the others"):
+                    Simulation(robot, q=q0[i], v=v0[i])
+                continue
+            alone = Simulation(robot, q=q0[i], v=v0[i])
+            alone.run(0.02)
+            np.testing.assert_array_equal(found.q[i, -1], alone.q)
+
+
+def test_a_loop_that_a_parameter_opens_is_masked() -> None:
+    """The same q under three lengths of the crank, of which one is not that of the description."""
+    robot, q, _ = four_bar("A")
+    fleet = robot.with_parameters({"at:B": [[0.3, 0, 0], [0.31, 0, 0], [0.3, 0, 0]]})
+    with pytest.warns(ModelWarning, match=r"1 of 3 states cannot go on, the first after 0 s in state 1: .* not close"):
+        found = rollout(fleet, q, [0.5], np.zeros((5, 1)))
+    np.testing.assert_allclose(found.q[0], rollout(robot, q, [0.5], np.zeros((5, 1))).q, atol=1e-12)
+    np.testing.assert_array_equal(found.q[0], found.q[2])
 
 
 def test_where_no_state_can_go_on_there_is_an_error() -> None:
