@@ -19,6 +19,7 @@ from transforms import random_transform
 
 HERE = Transform.identity()
 HULL = Hull(np.random.default_rng(5).normal(size=(9, 3)) * [0.12, 0.1, 0.06])
+BAR = Box((0.1, 0.1, 0.3))
 
 
 def at(x: float, y: float, z: float) -> Transform:
@@ -194,6 +195,20 @@ def test_the_rim_of_a_field_is_an_edge(place: Any, gap: float, normal: Any) -> N
     if gap - 0.15 < 0.15:
         assert ball.gap == pytest.approx(gap - 0.15, abs=1e-14)
         np.testing.assert_allclose(ball.frame[0], normal, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("x", [0.9, 1.01, 1.1])
+@pytest.mark.parametrize("shape", [Cylinder(0.05, 0.3), Capsule(0.05, 0.3), BAR])
+def test_what_lies_over_the_rim_touches_from_above(shape: Any, x: float) -> None:
+    """Its inner end is far behind the wall, and just below the surface."""
+    field, lying = HeightField(np.zeros((5, 6)), (2.0, 2.0)), np.array([[0.0, 0, -1], [0, 1, 0], [1, 0, 0]])
+    for depth in (0.0, 1e-12, 1e-9, 1e-6):
+        X = Transform(lying, np.array([x, 0.03, 0.05 - depth]))
+        found = min(contacts(shape, field, X, HERE), key=lambda own: own.gap)
+        assert found.gap == pytest.approx(-depth, abs=1e-9)
+        np.testing.assert_allclose(
+            found.frame[0], [0, 0, 1], rtol=0, atol=0.2 if isinstance(shape, Ellipsoid) else 1e-6
+        )
 
 
 def test_a_finer_grid_of_the_same_surface_is_the_same_ground() -> None:

@@ -215,7 +215,10 @@ def grid_contact(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) -> 
 
 
 def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) -> list[Candidate]:
-    """Contacts of a shape with curved sides with the wall of this outward normal, ±x or ±y, at its outermost points."""
+    """Contacts of a shape with curved sides with the wall of this outward normal, ±x or ±y, at its outermost points.
+
+    What reaches over the rim may be far behind the wall and just below the surface, from where the way out is upwards.
+    """
     n, m, dx, dy = field.grid
     half = np.stack([0.5 * (n - 1.0) * dx, 0.5 * (m - 1.0) * dy])
     contacts = []
@@ -226,6 +229,10 @@ def wall_contacts(field: Any, shape: Any, R: Array, p: Array, outward: Array) ->
         height, _, _ = slopes_at(field, foot[0], foot[1])
         on = (np.abs(foot[0]) <= half[0] * (1.0 + _SEAM)) & (np.abs(foot[1]) <= half[1] * (1.0 + _SEAM))
         outside = gap >= outward @ (R @ point)  # is the centre
+        if not isinstance(shape, Sphere):
+            top, slope_x, slope_y = slopes_at(field, place[0], place[1])
+            upwards = _upwards(slope_x, slope_y)[2] * (place[2] - top)
+            outside = outside & (gap >= np.minimum(upwards, 0.0))
         contacts.append((on & outside & (foot[2] <= height), gap, np.stack(list(place - 0.5 * gap * outward)), outward))
     return contacts
 
