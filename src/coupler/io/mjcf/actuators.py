@@ -19,7 +19,7 @@ import numpy as np
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
-from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, gears_of, pose
+from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, gears_of, pose, works
 from coupler.io.taken_names import TakenNames
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
@@ -91,8 +91,10 @@ def _gears(model: Compiled, tree: Tree, i: int) -> dict[str, Any]:
     """By joint, how far an actuator moves by unit of the joint's position.
 
     Raises:
-        _LeftOut: for transmissions that are no sums of joint positions.
+        _LeftOut: for actuators that are switched off, and transmissions that are no sums of joint positions.
     """
+    if not works(model, tree.off)[i]:
+        raise _LeftOut("actuator that is switched off", "actuators that are switched off")
     kind, target, gear = int(model.actuator_trntype[i]), int(model.actuator_trnid[i, 0]), gears_of(model)[i]
     fixed = {*tree.locked, *tree.hung}
     if model.actuator_ctrlnum[i] != 1:

@@ -25,6 +25,8 @@ class Compiled:
     Attributes:
         names: lists of names by kind: body, jnt, site, equality, geom, tendon, key, mesh, actuator.
         disabled: the parts that flags switch off, by MuJoCo's words.
+        groups_off: the groups of actuators that are switched off, as bits.
+        overrides: whether the options of the file replace what its contacts have.
         fluid: whether bodies move in a fluid.
         mesh_paths: the file of each mesh, or None.
         left_out: descriptions of what is left out.
@@ -35,7 +37,8 @@ class Compiled:
     def __init__(self, header: dict[str, Any], arrays: dict[str, np.ndarray], files: Files) -> None:
         self._numbers: dict[str, Any] = header["sizes"] | arrays
         self.names: dict[str, list[str]] = header["names"]
-        self.disabled, self.fluid = frozenset(header["disabled"]), bool(header["fluid"])
+        self.disabled, self.groups_off = frozenset(header["disabled"]), int(header["groups_off"])
+        self.overrides, self.fluid = bool(header["overrides"]), bool(header["fluid"])
         paths = (locate(file, folder, files.places) if file else None for file, folder in header["mesh_files"])
         self.mesh_paths = [None if path is None else Path(path) for path in paths]
         lost, fields, self.sensors = (int(header[name]) for name in ("lost", "fields", "sensors"))

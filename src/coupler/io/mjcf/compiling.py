@@ -19,23 +19,51 @@ _NAMES = ("body", "jnt", "site", "equality", "geom", "tendon", "key", "mesh", "a
 _ARRAYS = (
     *("body_gravcomp", "body_inertia", "body_ipos", "body_iquat", "body_jntadr", "body_jntnum", "body_mass"),
     *("body_mocapid", "body_parentid", "body_pos", "body_quat", "qpos0", "qpos_spring"),
-    *("jnt_actfrclimited", "jnt_actfrcrange", "jnt_axis", "jnt_bodyid", "jnt_dofadr", "jnt_limited", "jnt_pos"),
-    *("jnt_qposadr", "jnt_range", "jnt_springyield", "jnt_stiffness", "jnt_stiffnesspoly", "jnt_type"),
+    *("jnt_actfrclimited", "jnt_actfrcrange", "jnt_axis", "jnt_bodyid", "jnt_dofadr", "jnt_limited"),
+    *(
+        "jnt_margin",
+        "jnt_pos",
+        "jnt_qposadr",
+        "jnt_range",
+        "jnt_springyield",
+        "jnt_stiffness",
+        "jnt_stiffnesspoly",
+        "jnt_type",
+    ),
     *("dof_armature", "dof_damping", "dof_dampingpoly", "dof_frictionloss", "dof_jntid"),
     *("eq_active0", "eq_data", "eq_obj1id", "eq_obj2id", "eq_objtype", "eq_type"),
     *("site_bodyid", "site_pos", "site_quat", "mesh_pos", "mesh_quat", "mat_rgba"),
-    *("exclude_signature", "pair_dim", "pair_friction", "pair_geom1", "pair_geom2", "hfield_adr"),
+    *("exclude_signature", "pair_adhesion", "pair_dim", "pair_friction", "pair_geom1", "pair_geom2", "pair_margin"),
+    "hfield_adr",
     *("hfield_data", "hfield_ncol", "hfield_nrow", "hfield_size"),
     *("mesh_vert", "mesh_vertadr", "mesh_vertnum"),
     *("geom_adhesion", "geom_bodyid", "geom_conaffinity", "geom_contype", "geom_dataid", "geom_friction"),
-    *("geom_condim", "geom_group", "geom_matid", "geom_pos", "geom_priority", "geom_quat", "geom_rgba", "geom_size"),
+    *(
+        "geom_condim",
+        "geom_group",
+        "geom_margin",
+        "geom_matid",
+        "geom_pos",
+        "geom_priority",
+        "geom_quat",
+        "geom_rgba",
+        "geom_size",
+    ),
     *("geom_surfacevel", "geom_type"),
-    *("tendon_adr", "tendon_armature", "tendon_damping", "tendon_dampingpoly", "tendon_frictionloss"),
+    *(
+        "tendon_actfrclimited",
+        "tendon_adr",
+        "tendon_armature",
+        "tendon_damping",
+        "tendon_dampingpoly",
+        "tendon_frictionloss",
+    ),
     *("tendon_lengthspring", "tendon_limited", "tendon_num", "tendon_springyield", "tendon_stiffness"),
     *("tendon_stiffnesspoly", "wrap_objid", "wrap_prm", "wrap_type", "key_act", "key_ctrl", "key_qpos", "key_qvel"),
     *("actuator_armature", "actuator_biasprm", "actuator_biastype", "actuator_ctrladr", "actuator_ctrllimited"),
     *("actuator_ctrlnum", "actuator_ctrlrange", "actuator_damping", "actuator_dampingpoly", "actuator_dyntype"),
     *("actuator_forcelimited", "actuator_forcerange", "actuator_gainprm", "actuator_gaintype", "actuator_gear"),
+    "actuator_group",
     *("actuator_outadr", "actuator_trnid", "actuator_trntype"),
 )
 
@@ -144,11 +172,14 @@ def _weighs(mujoco: Any, geom: Any) -> bool:
 def _described(mujoco: Any, model: Any, spec: Any) -> dict[str, Any]:
     """Sizes, names and options of a compiled model, and the files of its meshes."""
     flags = {name.removeprefix("mjDSBL_"): int(bit) for name, bit in mujoco.mjtDisableBit.__members__.items()}
+    overrides = model.opt.enableflags & int(mujoco.mjtEnableBit.mjENBL_OVERRIDE)
     meshes = _meshes(model, spec)
     return {
         "sizes": {name: int(getattr(model, name)) for name in _SIZES},
         "names": {kind: _names(model, kind) for kind in _NAMES},
         "disabled": [name for name, bit in flags.items() if model.opt.disableflags & bit],
+        "groups_off": int(model.opt.disableactuator),
+        "overrides": bool(overrides),
         "fluid": bool(model.opt.density or model.opt.viscosity),
         "mesh_files": [(mesh.file, mesh.compiler.meshdir) for mesh in meshes],
     }

@@ -58,7 +58,7 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     left_out += add_tendons(model, files, names, builder, off, equalities.summed | driven_tendons(model))
     left_out += add_actuators(model, files, tree, builder)
     add_keyframes(model, tree, builder)
-    left_out += _forces(model) + _contacts(model)
+    left_out += _forces(model) + _contacts(model, off)
     if len(names.renamed) == 1:
         ((what, name),) = names.renamed.items()
         builder.warn(f"{what} is renamed {name!r}, since the name is taken")
@@ -103,6 +103,7 @@ def _forces(model: Compiled) -> list[str]:
         (asymmetric, "actfrcrange that is not symmetric", "actfrcranges that are not symmetric"),
         (motors & ~simple, "armature or damping of an actuator", "armatures or dampings of actuators"),
         (_rows(model.actuator_dampingpoly), "damping of an actuator, not constant", "dampings of actuators"),
+        (model.tendon_actfrclimited, "actuatorfrcrange of a tendon", "actuatorfrcranges of tendons"),
         (model.body_gravcomp, "gravcomp of a body", "gravcomps of bodies"),
         (model.body_mocapid >= 0, "mocap body, which stands still", "mocap bodies, which stand still"),
         (np.ones(model.nflex), "flex", "flexes"),
@@ -120,9 +121,21 @@ def _rows(values: np.ndarray) -> np.ndarray:
     return np.any(values, axis=tuple(range(1, values.ndim)))
 
 
-def _contacts(model: Compiled) -> list[str]:
-    """What changes contacts in MuJoCo, but is not modelled here."""
-    return _counts(
+def _contacts(model: Compiled, off: Off) -> list[str]:
+    """What changes contacts and limits in MuJoCo, but is not modelled here."""
+    touches = (model.geom_contype | model.geom_conaffinity) != 0
+    margins = np.concatenate([model.geom_margin * touches, model.pair_margin]) * (not off("CONTACT"))
+    limits = model.jnt_margin * (model.jnt_limited != 0) * (not off("LIMIT"))
+    texts = ["contacts between the bodies of a joint, which the file switches on"] * off("FILTERPARENT")
+    texts += ["the contact override of <option>"] * model.overrides
+    return texts + _counts(
+        (
+            margins,
+            "margin of a geom or pair, which MuJoCo keeps apart",
+            "margins of geoms or pairs, which MuJoCo keeps apart",
+        ),
+        (limits, "margin of a joint limit", "margins of joint limits"),
         (_rows(model.geom_adhesion), "adhesion of a geom", "adhesions of geoms"),
+        (_rows(model.pair_adhesion), "adhesion of a contact pair", "adhesions of contact pairs"),
         (_rows(model.geom_surfacevel), "surfacevel of a geom", "surfacevels of geoms"),
     )

@@ -53,6 +53,11 @@ def at_joints(model: Compiled) -> np.ndarray:
     return (kind <= 1) | ((kind == 6) & (second < 0))  # along axes of the child or the parent, or all of a ball joint
 
 
+def works(model: Compiled, off: Off) -> np.ndarray:
+    """Which actuators the file does not switch off, alone or with their group."""
+    return ((model.groups_off >> model.actuator_group) & 1 == 0) & (not off("ACTUATION"))
+
+
 def gears_of(model: Compiled) -> np.ndarray:
     """The gear of each actuator, 6 numbers; an actuator with several outputs has the same for each."""
     return model.actuator_gear[model.actuator_outadr]
@@ -113,7 +118,7 @@ class Tree:
         """Finds driven joints, and the inertia and damping that motors add to them: gear² times their own."""
         model = self.model
         direct, ratio = np.flatnonzero(at_joints(model)), gears_of(model)[:, 0]
-        self._driven = set(model.actuator_trnid[direct, 0].tolist())
+        self._driven = set(model.actuator_trnid[at_joints(model) & works(model, self.off), 0].tolist())
         self._armature, self._damping = model.dof_armature.copy(), model.dof_damping.copy()
         for i in direct:
             joint, gear = int(model.actuator_trnid[i, 0]), float(ratio[i])

@@ -606,6 +606,31 @@ def test_what_is_not_modelled_is_counted(write: Any) -> None:
     ]
 
 
+def test_what_changes_contacts_limits_and_actuators_is_counted(write: Any) -> None:
+    """MuJoCo keeps shapes apart by their margins, and stops joints that much before their limits."""
+    world = body("a", '<joint name="j" range="-1 1" margin="0.01"/><geom name="g" margin="0.02"/>')
+    world += body("b", '<joint name="k"/><geom name="h"/><geom margin="0.1" contype="0" conaffinity="0"/>')
+    rest = """<default><geom size="0.1"/></default><contact><pair geom1="g" geom2="h" margin="0.1"/></contact>
+        <option actuatorgroupdisable="1" o_margin="0.1"><flag override="enable" filterparent="disable"/></option>
+        <tendon><fixed name="cable" actuatorfrcrange="-1 1"><joint joint="j" coef="1"/></fixed></tendon>
+        <actuator><motor joint="j" group="1"/><motor name="motor" joint="k"/>
+        <motor name="winch" tendon="cable"/></actuator>"""
+    robot, untold = read(write(world, rest))
+    assert [actuator.name for actuator in robot.actuators] == ["motor", "winch"]
+    assert untold == [
+        "1 actuator that is switched off",
+        "1 actuatorfrcrange of a tendon",
+        "contacts between the bodies of a joint, which the file switches on",
+        "the contact override of <option>",
+        "2 margins of geoms or pairs, which MuJoCo keeps apart",
+        "1 margin of a joint limit",
+    ]
+    rest = '<option><flag actuation="disable" contact="disable" limit="disable"/></option>'
+    rest += '<actuator><motor joint="j"/></actuator>'
+    robot, untold = read(write(world.replace("geom ", 'geom size="0.1" '), rest))
+    assert not robot.actuators and untold == ["1 actuator that is switched off"]
+
+
 def test_what_mujoco_warns_of_is_told(write: Any) -> None:
     cloth = '<flexcomp name="cloth" type="grid" count="3 3 1" spacing="1 1 1" radius="0.01" dim="2" mass="1"/>'
     robot, untold = read(write(cloth))
