@@ -199,6 +199,7 @@ def _in_chunks(
     stops[list(reasons)] = 0.0
     none = [*reasons]  # states that are none
     gaps = np.full((-(-states // size), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
+    least = np.full(states, np.inf)  # the same of each state
     unsolved = Unsolved()
     rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
 
@@ -210,7 +211,8 @@ def _in_chunks(
             room = rooms.pop()
         except IndexError:
             room = [engine.room(min(size, states), layout.size) for _ in range(2)]
-        chunk = Chunk(engine.of_states(batch, some), room, state[some], stops[some], gaps[first // size], gains)
+        start, ends = (gaps[first // size], least[some]), stops[some]
+        chunk = Chunk(engine.of_states(batch, some), room, state[some], ends, *start, gains)
         yield from chunk.simulate([x[some] for x in controls], hold, parts)
         rooms.append(room)
         reasons.update({first + i: reason for i, reason in chunk.reasons.items()})
@@ -221,7 +223,8 @@ def _in_chunks(
     if gains != "ignore" and states:
         engine.of_states(batch, slice(0, 1)).energies(state[:1])
     for_each(simulate_chunk, range(0, states, size), thread_count())
-    warn_of_overlaps(engine.robot, engine.scene, gaps.min(axis=0, initial=np.inf), engine.contacts)
+    q = state[:, engine.layout.places["q"]].reshape(*batch, engine.robot.nq)
+    warn_of_overlaps(engine.robot, engine, q, gaps.min(axis=0, initial=np.inf), least.reshape(batch))
     _tell_stops(batch, stops, reasons)
     _tell_gains(batch, states, gained)
     times = engine.step * hold * np.arange(count + 1)

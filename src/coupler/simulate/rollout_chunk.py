@@ -28,6 +28,7 @@ class Chunk:
         states: np.ndarray,
         stops: np.ndarray,
         gaps: np.ndarray,
+        least: np.ndarray,
         gains: str,
     ) -> None:
         """Starts from some states.
@@ -36,10 +37,11 @@ class Chunk:
             room: two arrays for the results of a step and the one before, for at least these states; see `Engine.room`.
             states: (n, layout.state), the states to start from.
             stops: (n,), filled with the times at which states stop, s.
-            gaps: (contacts,), filled with the least gaps at the start, m.
+            gaps: (contacts,), filled with the least gaps at the start of any state, m.
+            least: (n,), filled with the least gap of each state there, m.
             gains: what to do with states that gain energy.
         """
-        self._engine, self._stops, self._gaps = engine, stops, gaps
+        self._engine, self._stops, self._gaps, self._least = engine, stops, gaps, least
         lanes = math.prod(room[0].shape[1:-1])
         self._results = [array[: -(-len(states) // lanes)] for array in room]
         self._batch = self._results[0].shape[:-1]
@@ -74,7 +76,8 @@ class Chunk:
                 self._step([x[..., t, :] for x in controls], t * hold + i)
                 result = self._results[0]
                 if not t and not i:
-                    self._gaps[:] = self._rows(result[..., places["gaps"]]).min(axis=0)
+                    gaps = self._rows(result[..., places["gaps"]])
+                    self._gaps[:], self._least[:] = gaps.min(axis=0), gaps.min(axis=1, initial=np.inf)
                 np.maximum(residual, self._rows(result[..., places["residual"]]), out=residual)
                 self.jammed = max(self.jammed, float(result[..., places["jammed"]].max()))
                 taken = result[..., places["sweeps"]] + result[..., places["iterations"]]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from coupler.contact.collision.forms import is_endless
@@ -11,7 +9,7 @@ from coupler.contact.collision.proximity import Proximity
 from coupler.contact.scene import ContactScene, limited_joints, recovery_speeds, turns
 from coupler.model import Robot
 from coupler.model.errors import warn
-from coupler.model.wording import counted
+from coupler.model.wording import counted, in_state, some
 from coupler.simulate.engine import Engine
 
 _TOLD = 1e-4  # m or rad: deeper overlaps at the start are reported; posing a robot leaves smaller ones
@@ -58,27 +56,32 @@ def warn_of_overlaps_in(engine: Engine, q: np.ndarray) -> None:
     for i, pair in enumerate(pairs):
         may_overlap = proximity.nearest(i, 0.0) < 0.0
         gaps += proximity.gaps(i, 0) if may_overlap else pair.count * [np.inf]
-    joints = _joint_overlaps(engine.robot, engine.scene, q)
-    warn_of_overlaps(engine.robot, engine.scene, np.array(gaps), engine.contacts, joints)
+    warn_of_overlaps(engine.robot, engine, q, np.array(gaps))
 
 
 def warn_of_overlaps(
-    robot: Robot, scene: ContactScene, gaps: np.ndarray, names: Sequence[str], joints: Sequence[str] = ()
+    robot: Robot, engine: Engine, q: np.ndarray, gaps: np.ndarray, least: np.ndarray | None = None
 ) -> None:
-    """Warns of overlaps, once for all.
+    """Warns of overlaps and of joints beyond their limits, once for all states.
 
     Args:
-        scene: what a step takes into account.
-        gaps: (contacts,), the least that each starts with, m.
-        names: of the contacts.
-        joints: sentences on joints beyond their limits; see `_joint_overlaps`.
+        robot: the robot, with the parameters of all states.
+        engine: what a step takes into account.
+        q: (..., nq), the configurations to start from.
+        gaps: (contacts,), the least that each contact starts with in any state, m.
+        least: (...), the least of each state, m; not needed for a single one.
     """
-    findings = []
+    scene, findings, joints = engine.scene, [], _joint_overlaps(robot, engine.scene, q)
     if len(gaps) and (deepest := float(gaps.min())) < -_TOLD:
-        what = f"overlaps at the start in {counted(int((gaps < -_TOLD).sum()), 'contact')}"
-        findings.append(
-            f"{what}, {names[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm, {_parted(robot, scene, deepest)}"
-        )
+        where, state = "", ""
+        if least is not None and least.ndim:
+            states = np.argwhere(least < -_TOLD).tolist()
+            named = some([str(tuple(index) if len(index) > 1 else index[0]) for index in states])
+            where = f"{len(states)} of {counted(least.size, 'state')} ({named}), in "
+            state = in_state([int(i) for i in np.unravel_index(int(least.argmin()), least.shape)])
+        contacts = counted(int((gaps < -_TOLD).sum()), "contact")
+        depth = f"{engine.contacts[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm{state}"
+        findings.append(f"overlaps at the start in {where}{contacts}, {depth}, {_parted(robot, scene, deepest)}")
     if joints:
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""
         findings.append(f"starts with {joints[0]}{more}")
@@ -112,15 +115,17 @@ def _parted(robot: Robot, scene: ContactScene, gap: float) -> str:
 
 
 def _joint_overlaps(robot: Robot, scene: ContactScene, q: np.ndarray) -> list[str]:
-    """A sentence for each joint that is beyond a limit in a configuration, (nq,), the furthest first."""
+    """A sentence for each joint that is beyond a limit in configurations, (..., nq), the furthest first."""
     joints = limited_joints(robot) if scene.limits else []
     p, overlaps = robot.embedding.positions(q), list[tuple[float, str]]()
     for joint, recovery in zip(joints, recovery_speeds(robot, joints, scene.recovery), strict=True):
         (link, j), unit = joint, "rad" if turns(robot, joint) else "m"
-        kind, at = robot.tree.links[link].kind, p[robot.tree.q_start[link] + j]
-        beyond = max(float(kind.lower[j] - at), float(at - kind.upper[j]))
+        kind, at = robot.tree.links[link].kind, p[..., robot.tree.q_start[link] + j]
+        all_beyond = np.maximum(kind.lower[j] - at, at - kind.upper[j])
+        beyond = float(all_beyond.max(initial=0.0))
         if beyond > _TOLD:
-            what = f"joint {robot.tree.links[link].joint!r} {beyond:.3g} {unit} beyond its limit"
+            state = in_state([int(i) for i in np.unravel_index(int(all_beyond.argmax()), all_beyond.shape)])
+            what = f"joint {robot.tree.links[link].joint!r} {beyond:.3g} {unit} beyond its limit{state}"
             back = f"from where it comes back with {min(beyond / scene.step, recovery):.3g} {unit}/s"
             overlaps.append((beyond, f"{what}, {back}"))
     return [text for _, text in sorted(overlaps, reverse=True)]

@@ -105,10 +105,23 @@ def test_what_is_told_is_what_happens(options: dict[str, Any], told: str, speed:
 
 def test_a_batch_is_told_once() -> None:
     q = np.stack([low(0.0), low(), low(1e-3)])
-    with pytest.warns(ModelWarning, match="overlaps at the start in 1 contact, ball on floor by 3.45 mm") as told:
+    message = (
+        r"overlaps at the start in 2 of 3 states \(1, 2\), in 1 contact, ball on floor by 3\.45 mm in state 1, which"
+    )
+    with pytest.warns(ModelWarning, match=message) as told:
         found = coupler.rollout(ball(), q, np.zeros(6), np.zeros((5, 6)))
     assert len(told) == 1
+    with pytest.warns(ModelWarning, match=r"in 2 of 3 states \(\(1, 0\), \(2, 0\)\), .* in state \(1, 0\), which"):
+        coupler.rollout(ball(), q[:, None], np.zeros(6), np.zeros((5, 6)))
     assert found.v[..., 5].max() < 0.12
+
+
+def test_a_batch_is_told_of_joints_beyond_their_limits() -> None:
+    q = np.array([[0.0, 0.0], [0.3, 0.0], [0.0, -1.5], [0.5, 0.0]])
+    message = r"joint 'hinge' 0\.5 rad beyond its limit in state 2, .*, and 1 other joint beyond"
+    with pytest.warns(ModelWarning, match=message) as told:
+        coupler.rollout(slider(), q, np.zeros(2), np.zeros((5, 2)))
+    assert len(told) == 1
 
 
 def test_what_a_motion_makes_is_undone_at_once() -> None:
