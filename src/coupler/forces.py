@@ -5,6 +5,7 @@ Leading dimensions of q, v, a are a batch, computed in lanes and threads. Number
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,18 +14,19 @@ import numpy as np
 
 from coupler.algorithms.force_layout import ForceLayout
 from coupler.algorithms.joint_forces import joint_forces_layout, joint_forces_program
-from coupler.algorithms.reaction_rules import MinimumNorm, Rule, Share, Shares, StiffnessWeighted, rule_of
+from coupler.algorithms.reaction_rules import COMPONENTS, MinimumNorm, Rule, Share, Shares, StiffnessWeighted, rule_of
 from coupler.algorithms.sharing import Sharings
 from coupler.algorithms.sharing_plan import meeting, planned
 from coupler.compiled import on_bodies, remembered, run, run_on_state
 from coupler.model import Robot
 from coupler.model.names import names_given
 from coupler.model.robot import check_robot
-from coupler.model.wording import clipped, listed
+from coupler.model.wording import aligned, clipped, counted, listed
 
 __all__ = ["JointForces", "MinimumNorm", "Share", "Shares", "StiffnessWeighted", "determinate_forces", "joint_forces"]
 
 _SAMPLES = 3  # states at which determinate forces are told from others
+_ROUNDING = 1e-13  # of the largest entry of a force: smaller ones are printed as 0
 _OPEN = 1e-8  # N and N m: a force that changes by more when 1 N is shared differently is not determinate
 
 
@@ -63,6 +65,37 @@ class JointForces:
     passive: Mapping[str, np.ndarray]
     loops: Mapping[str, np.ndarray]
     couplings: Mapping[str, Mapping[str, np.ndarray]]
+
+    def __str__(self) -> str:
+        """A table of the forces; of a batch, each entry where it is largest."""
+        spatial = [("joint", self.joints), ("loop", self.loops)]
+        couplings = {f"{name}: {joint}": f for name, own in self.couplings.items() for joint, f in own.items()}
+        along = [("actuator", self.actuators), ("passive", self.passive), ("coupling", couplings)]
+        states = next((np.shape(force)[:-1] for _, own in spatial for force in own.values()), ())
+        rows = [[kind, name, *_shown(force, states)] for kind, own in spatial for name, force in own.items()]
+        lines = ["moments about x, y, z (N m) and forces along them (N), and forces along freedoms (N m or N)"]
+        if states:
+            lines.append(f"of {counted(math.prod(states), 'state')}, each entry where it is largest")
+        for kind, own in along:
+            shown = ((name, _shown(force, states)) for name, force in own.items() if np.any(force))
+            rows += [[kind, name, *texts, *[""] * (6 - len(texts))] for name, texts in shown]
+        return "\n".join([*lines, aligned([["", "", *COMPONENTS], *rows], left=2)])
+
+    def __repr__(self) -> str:
+        return f"<JointForces: {counted(len(self.joints), 'joint')}, {counted(len(self.loops), 'loop')}>"
+
+
+def _shown(force: np.ndarray, states: tuple[int, ...]) -> list[str]:
+    """The entries of a force, one or several, for a table."""
+    entries = np.asarray(force)
+    entries = entries.reshape(math.prod(states), math.prod(entries.shape[len(states) :]))
+    if entries.dtype == bool:
+        return ["yes" if entry else "no" for entry in entries[0]]
+    if not len(entries):
+        return ["-"] * entries.shape[1]
+    largest = entries[np.abs(entries).argmax(axis=0), np.arange(entries.shape[1])]
+    rounding = _ROUNDING * np.abs(largest).max(initial=0.0)
+    return [f"{x:.4g}" if abs(x) > rounding else "0" for x in largest.tolist()]
 
 
 class _Parts(Mapping[str, Any]):

@@ -16,6 +16,7 @@ from coupler.model import ModelError, Robot
 from coupler.model.numbers import as_array, numbers
 from coupler.model.outputs import check_target, written_whole
 from coupler.model.robot import check_robot
+from coupler.model.wording import aligned, counted
 
 __all__ = ["ActuatorSizing", "size_actuators"]
 
@@ -75,12 +76,10 @@ class ActuatorSizing:
         }
 
     def __str__(self) -> str:
-        rows = self._rows("{:.4g}")
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        return "\n".join(
-            "  ".join(x.ljust(w) if i < 2 else x.rjust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True)))
-            for row in rows
-        )
+        return aligned(self._rows("{:.4g}"), left=2)
+
+    def __repr__(self) -> str:
+        return f"<ActuatorSizing: {counted(len(self.names), 'actuator')} over {self.times[-1] - self.times[0]:g} s>"
 
     def to_csv(self, path: str | os.PathLike[str]) -> Path:
         """Writes the table of `summary`, a row for each actuator, and returns its path."""

@@ -23,7 +23,7 @@ from coupler.model.robot import Robot, check_robot
 from coupler.model.shapes import Geometry
 from coupler.model.solids import solid_of
 from coupler.model.tree import GROUND, TreeJoint
-from coupler.model.wording import listed
+from coupler.model.wording import counted, listed
 
 
 class RobotBuilder(Bonds):
@@ -47,6 +47,10 @@ class RobotBuilder(Bonds):
     rotation matrix whose columns are the frame's axes. A child's frame is at its joint unless `meets` places it
     elsewhere.
     """
+
+    def __repr__(self) -> str:
+        counts = counted(len(self._bodies), "body", "bodies"), counted(len(self._joints), "joint")
+        return f"<RobotBuilder {self.name!r}: {', '.join(counts)}>"
 
     def attach(
         self, robot: Robot, prefix: str = "", to: str = GROUND, at: Place = (0.0, 0.0, 0.0), turned: Any = None

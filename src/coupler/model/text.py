@@ -8,9 +8,10 @@ import numpy as np
 
 from coupler.grouping import grouped
 from coupler.model.actuator_limits import limits_left_open
-from coupler.model.wording import counted, some
+from coupler.model.wording import counted, listed, some
 
 if TYPE_CHECKING:
+    from coupler.model.parameter_layout import GivenParameters
     from coupler.model.robot import Robot
 
 _LINES, _DEPTH = 200, 40  # the most lines and levels of a cluster tree that are printed
@@ -23,7 +24,14 @@ def robot_text(robot: Robot) -> str:
     drive = [f"driven by {_actuators(robot)}"] if robot.actuators else []
     notes, warnings = (f"note: {note}" for note in notes_of(robot)), (f"warning: {text}" for text in robot.warnings)
     weight = [] if np.array_equal(robot.gravity, _USUAL) else [f"gravity {gravity_text(robot.gravity)}"]
-    return "\n".join([*tree_lines(robot), *drive, *weight, *notes, *warnings])
+    given = [] if robot.given is None else [f"with parameters {_parameters(robot.given)}"]
+    return "\n".join([*tree_lines(robot), *drive, *weight, *given, *notes, *warnings])
+
+
+def _parameters(given: GivenParameters) -> str:
+    """The names of given parameters, and of how many states they are."""
+    batch = given.packed.shape[:-1]
+    return listed(given.values) + (f", of {' × '.join(map(str, batch))} states" if batch else "")
 
 
 def gravity_text(gravity: np.ndarray) -> str:

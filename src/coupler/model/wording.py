@@ -42,6 +42,16 @@ def counted(count: int, one: str, many: str = "") -> str:
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
+def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> str:
+    """Rows of texts as a table, the first columns aligned to the left and the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = (
+        [x.ljust(w) if i < left else x.rjust(w) for i, (x, w) in enumerate(zip(row, widths, strict=True))]
+        for row in rows
+    )
+    return "\n".join("  ".join(row).rstrip() for row in cells)
+
+
 def in_state(state: Sequence[int]) -> str:
     """Names a state of a batch by its index; empty if there is no batch."""
     return f" in state {tuple(state) if len(state) > 1 else state[0]}" if state else ""

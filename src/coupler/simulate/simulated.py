@@ -10,7 +10,7 @@ import numpy as np
 from coupler.contact.step.drives import controls_of
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
-from coupler.model.wording import clipped
+from coupler.model.wording import clipped, counted
 from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.start_warnings import warn_of_overlaps_in
@@ -46,6 +46,10 @@ class Simulated:
         self._no_forces, self._actuators = np.zeros(robot.nv), len(robot.actuators)
         self._control = np.zeros(controls_of(robot))
         self._watch = StepWatch(engine)
+
+    def __repr__(self) -> str:
+        contacts = counted(len(self.contacts), "possible contact")
+        return f"<Simulation of {self.robot.name!r} at {self.time:.6g} s, step {self.step_size:g} s, {contacts}>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the compiled step, which a copy shares or compiles again."""
