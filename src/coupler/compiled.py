@@ -110,11 +110,11 @@ def remembered(robot: Robot, key: Any, make: Callable[..., Any], *arguments: Any
     memory = robot.__dict__.get("_memory")
     if memory is None:
         memory = robot.__dict__["_memory"] = {}
-    known = memory.get(key)
-    if known is None:
+    result = memory.get(key)
+    if result is None:
         with uncollected():
-            known = memory[key] = make(robot, *arguments)
-    return known
+            result = memory[key] = make(robot, *arguments)
+    return result
 
 
 def driven(robot: Robot, what: str = "") -> Robot:

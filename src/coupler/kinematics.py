@@ -169,11 +169,11 @@ def energies(robot: Robot, q: np.ndarray, v: np.ndarray, loop_velocities: np.nda
 
 def frame_place(robot: Robot, name: str) -> tuple[int, Transform]:
     """The number of the link that a frame is on, and the transform from the link's frame to it."""
-    known = remembered(robot, _places, _places)
-    if not isinstance(name, str) or name not in known:
+    places = remembered(robot, _places, _places)
+    if not isinstance(name, str) or name not in places:
         named = listed([*robot.frame_names, *robot.body_names], like=name)
         raise ModelError(f"robot {robot.name!r} has no frame, contact point or body {name!r}; it has {named}")
-    return known[name]
+    return places[name]
 
 
 def _places(robot: Robot) -> dict[str, tuple[int, Transform]]:

@@ -72,16 +72,16 @@ def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray) -> S
         spare, count = len(sharing.spare), len(sharing.conditions)
         of_rule = residuals[..., condition : condition + count]
         C0, C1 = of_rule[:, 0], np.swapaxes(of_rule[:, 1 + row : 1 + row + spare] - of_rule[:, :1], 1, 2)
-        met = _independent(C1)
+        chosen = _independent(C1)
         for number in range(count):
-            error = max(_error(C0[i], C1[i], met, number) / largest[i] for i in range(len(C0)))
+            error = max(_error(C0[i], C1[i], chosen, number) / largest[i] for i in range(len(C0)))
             if error > _UNMET:
                 component = COMPONENTS[sharing.conditions[number].component]
                 raise ModelError(
                     f"rule: a share along {component} cannot be met: statics, or shares beside it, decide that force "
                     "already; leave it out, and see `determinate_forces`"
                 )
-        decided.append(replace(sharing, met=tuple(met)))
+        decided.append(replace(sharing, met=tuple(chosen)))
         row, condition = row + spare, condition + count
     return tuple(decided)
 
@@ -173,8 +173,8 @@ class _NamedShare:
                     loop = next(loop for loop in self.robot.loops if loop.name == name)
                     first, second = (tree.place[end][0] for end in (loop.predecessor, loop.successor))
                     return k, True, i, self._sign(name, first, second, on)
-        known = (*tree.number, *(loop.name for loop in self.robot.loops))
-        raise ModelError(f"Share on {self.share.body!r}: there is no joint or loop {name!r}; there are {listed(known)}")
+        names = (*tree.number, *(loop.name for loop in self.robot.loops))
+        raise ModelError(f"Share on {self.share.body!r}: there is no joint or loop {name!r}; there are {listed(names)}")
 
     def _sign(self, name: str, first: int, second: int, on: int) -> float:
         if on not in (first, second):

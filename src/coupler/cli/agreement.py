@@ -67,14 +67,14 @@ def _agreement_of_bodies(first: Robot, second: Robot, seed: int) -> Mapping[str,
     if first.nv != second.nv:
         raise ModelError(f"they have {first.nv} and {second.nv} freedoms")
     q, v = first.random_state(seed)
-    known, speeds = first.joint_positions(q), first.joint_velocities(q, v)
+    angles, speeds = first.joint_positions(q), first.joint_velocities(q, v)
     positions, velocities = dict[str, np.ndarray](), dict[str, np.ndarray]()
     for joint in (joint for joint in first.joints if joint.kind.nv):
         steps = steps_of(joint.kind, loose=joint.parent == GROUND)
         for i, step in enumerate(steps, 1):
             whole = joint.name in second.tree.number
             name = joint.name if whole else f"{joint.name}_{i}"
-            position, speed = np.atleast_1d(known[joint.name]), np.atleast_1d(speeds[joint.name])
+            position, speed = np.atleast_1d(angles[joint.name]), np.atleast_1d(speeds[joint.name])
             positions[name] = np.squeeze(position if whole else step_position(joint, step, position))
             velocities[name] = np.squeeze(speed if whole else step_velocity(joint, step, position, speed))
     p = second.pack_q(positions)

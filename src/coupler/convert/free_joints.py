@@ -46,8 +46,8 @@ def from_world(joint: TreeJoint, pose: np.ndarray, velocity: np.ndarray) -> tupl
     at, meets = joint.placement, joint.meets or Transform.identity()
     back = quaternion_conjugate(quaternion_from_matrix(at.E.T)), quaternion_conjugate(quaternion_from_matrix(meets.E))
     quaternion = _times(_between(back[0], pose[..., 3:]), back[1])
-    met = pose[..., :3] + turned(pose[..., 3:], np.broadcast_to(meets.r, (*pose.shape[:-1], 3)))
-    return np.concatenate([(met - at.r) @ at.E.T, quaternion], axis=-1), velocity @ meets.matrix().T
+    point = pose[..., :3] + turned(pose[..., 3:], np.broadcast_to(meets.r, (*pose.shape[:-1], 3)))
+    return np.concatenate([(point - at.r) @ at.E.T, quaternion], axis=-1), velocity @ meets.matrix().T
 
 
 def _between(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -36,14 +36,14 @@ class SweepFile:
             with closing(self._connected()) as file, file:
                 file.execute("CREATE TABLE IF NOT EXISTS about (kind TEXT, sweep TEXT)")
                 file.execute("CREATE TABLE IF NOT EXISTS shares (number INTEGER PRIMARY KEY, results BLOB)")
-                known = file.execute("SELECT kind, sweep FROM about").fetchone()
-                if known is None:
+                row = file.execute("SELECT kind, sweep FROM about").fetchone()
+                if row is None:
                     file.execute("INSERT INTO about VALUES (?, ?)", (_KIND, json.dumps(identity)))
         except sqlite3.Error as error:
             raise ModelError(f"{self.path}: it cannot be used for a sweep: {error}") from None
-        if known is not None and known[0] != _KIND:
+        if row is not None and row[0] != _KIND:
             raise ModelError(f"{self.path}: it is no file of a sweep that this version writes")
-        before: dict[str, str] = dict(identity) if known is None else json.loads(known[1])
+        before: dict[str, str] = dict(identity) if row is None else json.loads(row[1])
         differs = [name for name in {**identity, **before} if before.get(name) != identity.get(name)]
         if differs:
             which = f"{' and '.join(differs)} {'are' if len(differs) > 1 else 'is'}"

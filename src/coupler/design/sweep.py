@@ -136,16 +136,17 @@ class _Share:
 
 def _in_a_row(parts: Sequence[Results], lengths: Sequence[int]) -> Results:
     """The results of consecutive parts of that many designs, joined; NaN for parts without results."""
-    known = [part for part in parts if part]
-    for part in known:
-        if list(part) != list(known[0]):
+    measured = [part for part in parts if part]
+    first = measured[0] if measured else {}
+    for part in measured:
+        if list(part) != list(first):
             others = listed(part)
-            raise ModelError(f"the function measures {listed(known[0])} of the first designs, and {others} of others")
+            raise ModelError(f"the function measures {listed(first)} of the first designs, and {others} of others")
     joined = {}
-    for name in known[0] if known else ():
-        if len({part[name].shape[1:] for part in known}) > 1:
+    for name in first:
+        if len({part[name].shape[1:] for part in measured}) > 1:
             raise ModelError(f"the function gives {name!r} of different shapes for different designs")
-        shape = known[0][name].shape[1:]
+        shape = first[name].shape[1:]
         joined[name] = np.concatenate(
             [part[name] if part else np.full((n, *shape), np.nan) for part, n in zip(parts, lengths, strict=True)]
         )

@@ -172,8 +172,8 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
         x, y = map(_objects, inputs)
         result = _elementwise(_ELEMENTWISE[ufunc], x.reshape(x.shape + (1,) * y.ndim), y)
     else:
-        known = ", ".join(sorted({f.__name__ for f in _ELEMENTWISE}))
-        raise GraphError(f"np.{what} of nodes is not supported; these are: matmul, {known}")
+        names = ", ".join(sorted({f.__name__ for f in _ELEMENTWISE}))
+        raise GraphError(f"np.{what} of nodes is not supported; these are: matmul, {names}")
     for name, value in options.items():
         if name not in _OPTIONS and value is not _DEFAULTS.get(name):
             raise GraphError(f"np.{what} of nodes does not take the option {name!r}")

@@ -191,8 +191,8 @@ class Builder:
                 raise GraphError(f"calling {program.name!r}: {target.name!r} is bound twice, once as an output")
         new = {buffer: bindings[name] for name, buffer in wanted.items()}
         for buffer in program.scratch:
-            known = (scratch or {}).get(buffer.name)
-            new[buffer] = known or self.scratch(self._free_name(f"{program.name}.{buffer.name}"), buffer.size)
+            bound = (scratch or {}).get(buffer.name)
+            new[buffer] = bound or self.scratch(self._free_name(f"{program.name}.{buffer.name}"), buffer.size)
         steps = [rebound(step, new) for step in program.steps]
         self._first_steps += steps[: program.leading]
         self._steps += steps[program.leading :]

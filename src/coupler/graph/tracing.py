@@ -42,8 +42,8 @@ class View:
 
     def __getattr__(self, field: str) -> Any:
         if field not in self._window.fields:
-            known = ", ".join(self._window.fields)
-            raise GraphError(f"parameter {self._name!r} has no field {field!r}; it has {known or 'none'}")
+            names = ", ".join(self._window.fields)
+            raise GraphError(f"parameter {self._name!r} has no field {field!r}; it has {names or 'none'}")
         if field not in self._values:
             layout = self._window.fields[field].field
             leaf = [self._leaves(self._name, field, place) for place in range(layout.size)]

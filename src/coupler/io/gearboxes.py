@@ -89,7 +89,7 @@ def _angle(element: Element, first: str, last: str, axis: np.ndarray, ways: Ways
     between = ways(first, last)
     if between is None:
         raise element.error(f"{first!r} and {last!r} do not hang together: no chain of hinge joints connects them")
-    turning = []
+    shafts = []
     for joint, sign in (*((joint, -1.0) for joint in between[0]), *((joint, 1.0) for joint in between[1])):
         if joint.word == "fixed":
             continue
@@ -98,5 +98,5 @@ def _angle(element: Element, first: str, last: str, axis: np.ndarray, ways: Ways
             raise element.error(
                 f"between {first!r} and {last!r} is joint {joint.name!r}, which does not turn about its axis"
             )
-        turning.append((joint, sign * float(np.sign(along))))
-    return turning
+        shafts.append((joint, sign * float(np.sign(along))))
+    return shafts

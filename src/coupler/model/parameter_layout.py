@@ -114,13 +114,13 @@ def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> Layout:
 
     Structure that was broken once is not used again, so that values that come and go compile nothing.
     """
-    known = robot.__dict__.setdefault("_structures", {})
+    structures = robot.__dict__.setdefault("_structures", {})
     for name, value in values.items():
         default = robot.parameters[name]
         every = np.concatenate([default.reshape(1, -1), value.reshape(-1, default.size)])
         now = _structure(every, shared=name.startswith("inertia:"))
-        known[name] = _numbered(list(zip(known.get(name, now), now, strict=True)), (-1, -1))
-    sources = {name: known[name] for name in values}
+        structures[name] = _numbered(list(zip(structures.get(name, now), now, strict=True)), (-1, -1))
+    sources = {name: structures[name] for name in values}
     for name in _batch_markers(robot, values, sources):
         sources[name] = tuple(range(robot.parameters[name].size))
     shapes = (robot.parameters[name].shape for name in values)

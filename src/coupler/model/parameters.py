@@ -91,13 +91,13 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
     """
     if not isinstance(given, Mapping):
         raise ModelError(f"parameters must go by name, such as {{'mass:torso': 12.0}}, got {given!r}")
-    known, values = robot.parameters, dict[str, np.ndarray]()
+    parameters, values = robot.parameters, dict[str, np.ndarray]()
     for name, value in sorted(given.items(), key=lambda item: str(item[0])):  # in one order, whatever order was given
-        if name not in known:
+        if name not in parameters:
             raise ModelError(_unknown(robot, name))
         _check_reach(robot, name, given)
         least = 0.0 if str(name).split(":")[0] in _NOT_NEGATIVE else -np.inf
-        values[name] = numbers(f"parameter {name!r}", value, known[name].shape, least=least, batch=True)
+        values[name] = numbers(f"parameter {name!r}", value, parameters[name].shape, least=least, batch=True)
         if not values[name].size:
             raise ModelError(f"parameter {name!r} is empty: there must be one value at least")
         if name.startswith("restitution:") and values[name].max() > 1.0:
@@ -108,7 +108,7 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
             _check_inertias(robot, name, values[name])
             values[name] = 0.5 * (values[name] + np.swapaxes(values[name], -1, -2))  # equal up to rounding
     try:
-        np.broadcast_shapes(*(value.shape[: value.ndim - known[name].ndim] for name, value in values.items()))
+        np.broadcast_shapes(*(value.shape[: value.ndim - parameters[name].ndim] for name, value in values.items()))
     except ValueError:
         shapes_by_name = ", ".join(f"{name}: {value.shape}" for name, value in values.items())
         raise ModelError(f"leading (batch) dimensions of parameters do not fit together: {shapes_by_name}") from None
@@ -117,17 +117,17 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
 
 def _unknown(robot: Robot, name: Any) -> str:
     """A message that there is no such parameter, and what there is instead."""
-    known, (quantity, _, owner) = robot.parameters, str(name).partition(":")
+    parameters, (quantity, _, owner) = robot.parameters, str(name).partition(":")
     if name in _ambiguous(robot):
         return f"parameter {name!r}: two parts have it, which are both called {owner!r}; rename one"
     if quantity in OF_SHAPES and any(shape.name == owner for shape in robot.shapes):
         return f"parameter {name!r}: shape {owner!r} has no {quantity} of its own; build it with one, {quantity}=0 say"
     text = f"robot {robot.name!r} has no parameter {name!r}"
-    of_owner = [other for other in known if other.partition(":")[2] == owner and owner]
-    of_quantity = [other for other in known if other.partition(":")[0] == quantity]
+    of_owner = [other for other in parameters if other.partition(":")[2] == owner and owner]
+    of_quantity = [other for other in parameters if other.partition(":")[0] == quantity]
     if of_owner or of_quantity:
         return f"{text}; {clause(of_owner or of_quantity, 'there is {}', 'there are {}')}"
-    return f"{text}; there are {listed(known, like=name)}: robot.parameters lists all"
+    return f"{text}; there are {listed(parameters, like=name)}: robot.parameters lists all"
 
 
 def _check_reach(robot: Robot, name: str, given: Mapping[str, Any]) -> None:

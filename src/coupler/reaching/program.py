@@ -162,8 +162,9 @@ def _move(cluster: Node) -> None:
     longest = np.array(0.0)
     for value in w:
         longest = np.maximum(longest, np.abs(value))
-    known = memory.last > _SHORT
-    memory.growth = np.maximum(memory.growth, np.where(known, longest / np.where(known, memory.last, 1.0), 0.0))
+    measurable = memory.last > _SHORT
+    ratio = longest / np.where(measurable, memory.last, 1.0)
+    memory.growth = np.maximum(memory.growth, np.where(measurable, ratio, 0.0))
     memory.last, memory.longest = longest, np.maximum(memory.longest, longest)
 
 

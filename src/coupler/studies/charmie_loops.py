@@ -140,8 +140,8 @@ def upper_loop(theta5: float, force: np.ndarray, torque: np.ndarray, spring: Spr
     along, to = G5 - foot, held - I5
     along, length = along / np.linalg.norm(along), float(np.linalg.norm(to))
     pull = spring_tension(spring, length) * to / length
-    rest, turning = force - pull, torque - np.cross(I5, pull)  # the spring counts once [eq. 37]
-    push = turning[0] / np.cross(G5, along)[0]  # the joint gives no torque about x
+    rest, moment = force - pull, torque - np.cross(I5, pull)  # the spring counts once [eq. 37]
+    push = moment[0] / np.cross(G5, along)[0]  # the joint gives no torque about x
     actuator = push * along + np.array([0.5 * rest[0], 0.0, 0.0])
     return Held(float(push), actuator, rest - actuator)
 

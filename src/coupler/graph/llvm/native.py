@@ -156,8 +156,8 @@ class Native(Executable):
         return InLanes.of(rows, self.lanes) if in_lanes else rows
 
     def _input(self, buffer: Buffer, value: Any) -> np.ndarray:
-        known = isinstance(value, InLanes) and value.dtype == self.dtype and value.shape[1:] == (buffer.size,)
-        return value if known else super()._input(buffer, value)
+        in_lanes = isinstance(value, InLanes) and value.dtype == self.dtype and value.shape[1:] == (buffer.size,)
+        return value if in_lanes else super()._input(buffer, value)
 
     def _share(self, entry: Entry, states: int, arrays: tuple[np.ndarray, ...]) -> int:
         """Runs a batch in as many threads as pay off; a batch that takes long runs in parts."""

@@ -253,9 +253,9 @@ def _evenly_scaled(operations: Sequence[Operation], first: int) -> tuple[int, tu
         kind, *places, factor, width = operations[first + count]
         if kind != SCALE or factor != f or width != w:
             break
-        found = places[0] - t, places[1] - s
-        distances = found if count == 1 else distances
-        if found != (count * distances[0], count * distances[1]):
+        distance = places[0] - t, places[1] - s
+        distances = distance if count == 1 else distances
+        if distance != (count * distances[0], count * distances[1]):
             break
         count += 1
     return count, distances

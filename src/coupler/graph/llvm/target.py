@@ -87,16 +87,16 @@ def _initialize() -> None:
 def host() -> Target:
     """The processor of this machine."""
     triple = binding.get_process_triple()
-    known = binding.get_host_cpu_features()
+    features = binding.get_host_cpu_features()
     if _is_x86(triple):
-        width = 64 if known.get("avx512f") and known.get("avx512dq") else 32 if known.get("avx2") else 16
-        fused = bool(known.get("fma"))
-        known["prefer-256-bit"] = False  # else LLVM splits the wide registers on some processors
+        width = 64 if features.get("avx512f") and features.get("avx512dq") else 32 if features.get("avx2") else 16
+        fused = bool(features.get("fma"))
+        features["prefer-256-bit"] = False  # else LLVM splits the wide registers on some processors
     elif triple.startswith(("aarch64", "arm64")):
         width, fused = 16, True
     else:
         raise GraphError(f"no native back end for {triple.split('-')[0]}; use backend='interpreter'")
-    return Target(triple, binding.get_host_cpu_name(), known.flatten(), width, fused)
+    return Target(triple, binding.get_host_cpu_name(), features.flatten(), width, fused)
 
 
 @cache
@@ -108,12 +108,12 @@ def level(name: str) -> Target:
     """
     if name not in LEVELS:
         raise GraphError(f"COUPLER_TARGET: there is no {name!r}; there are 'native', {', '.join(map(repr, LEVELS))}")
-    triple, known = binding.get_process_triple(), binding.get_host_cpu_features()
+    triple, features = binding.get_process_triple(), binding.get_host_cpu_features()
     if not _is_x86(triple):
         raise GraphError(f"COUPLER_TARGET: {name!r} is a level of x86-64, and this processor is {triple.split('-')[0]}")
     names = list(LEVELS)
     needed = [feature for each in names[: names.index(name) + 1] for feature in LEVELS[each][1]]
-    if missing := [feature for feature in needed if not known.get(feature)]:
+    if missing := [feature for feature in needed if not features.get(feature)]:
         raise GraphError(f"COUPLER_TARGET: this processor lacks {', '.join(missing)}, which {name!r} needs")
     return Target(triple, name, "-prefer-256-bit", LEVELS[name][0], fused="fma" in needed)
 
