@@ -31,6 +31,7 @@ from coupler.spatial import Transform
 
 _KEYS = ("closed_loop", "type", "name_mot", "joint_name", "joint_type")  # of a file with pairs of frames
 _ALIKE = 0.8  # words are taken for misspelt from this likeness on
+_SAME = 8  # digits after the point, m, up to which points are the same
 _AXES = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 
 
@@ -58,6 +59,7 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
             f"closures must be a YAML file, a list of pairs of frames, or False for none, got {closures!r}"
         )
     elif closures is not False:
+        own = len(d.loops)
         for path in files_beside(d):
             try:
                 content = parse_yaml(path)
@@ -69,7 +71,29 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
             _warn_of_misspelt(d, path, content)
         else:
             warn_of_unused(d)
-        _add_closing_frames(d)
+        ended_in_frames = _add_closing_frames(d)
+        _leave_out_what_is_known(d, own)
+        _warn_of_frames([loop for loop in d.loops if loop in ended_in_frames], d)
+
+
+def _leave_out_what_is_known(d: Description, own: int) -> None:
+    """Leaves out loops that the file has itself, as a robot does that was saved with the loops from beside its file."""
+    if not 0 < own < len(d.loops):
+        return
+    movers = d.movers()
+
+    def held(loop: LoopPart) -> tuple[Any, ...]:
+        """The kind of a loop, and the points that it holds together on the links that move them."""
+        points = []
+        for link, at in ((loop.first, loop.at), (loop.second, loop.meets)):
+            mover, placed = movers[link]
+            points.append((mover, *np.round((at @ placed).r, _SAME)))
+        return type(loop.kind), frozenset(points)
+
+    known, added = {held(loop) for loop in d.loops[:own]}, d.loops[own:]
+    d.loops[own:] = [loop for loop in added if held(loop) not in known]
+    if left_out := len(added) - len(d.loops[own:]):
+        d.remarks.append(f"{counted(left_out, 'loop')} beside the file left out, which the file has itself")
 
 
 def _describes_loops(content: Any) -> bool:
@@ -158,17 +182,19 @@ def _change_kind(file: ClosureFile, joint: JointPart, kind: Any) -> None:
         raise file.error(kind, f"there is no joint type {clipped(kind)}; there are 'SPHERICAL', 'FIXED', 'UJOINT_XY'")
 
 
-def _add_closing_frames(d: Description) -> None:
+def _add_closing_frames(d: Description) -> list[LoopPart]:
     """Loops between frames whose names form a pair."""
-    names = []
+    before = len(d.loops)
     for name in d.links:
         match = re.fullmatch(r"(closing_.+)_1", name)
         if match and f"{match[1]}_2" in d.links:
-            names.append(match[1])
-    for name in names:
-        _add_pair(d, str(d.root.file), name, [f"{name}_1", f"{name}_2"])
-    if names:
+            _add_pair(d, str(d.root.file), match[1], [f"{match[1]}_1", f"{match[1]}_2"])
+    return d.loops[before:]
+
+
+def _warn_of_frames(loops: list[LoopPart], d: Description) -> None:
+    if loops:
         d.warnings.append(
-            f"{counted(len(names), 'loop')} closed by a ball joint between frames such as {names[0]}_1 and "
-            f"{names[0]}_2; pass closures=False if they are not loops"
+            f"{counted(len(loops), 'loop')} closed by a ball joint between frames such as {loops[0].first} and "
+            f"{loops[0].second}; pass closures=False if they are not loops"
         )

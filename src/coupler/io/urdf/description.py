@@ -120,6 +120,16 @@ class Description:
             poses[joint.child] = joint.at @ poses[joint.parent]
         return poses
 
+    def movers(self) -> dict[str, tuple[str, Transform]]:
+        """For each link the one that it is rigidly attached to and that moves, and the transform from that to it."""
+        movers = {link: (link, Transform.identity()) for link in self.links}
+        for joint in self._outwards():
+            if joint.kind == "fixed":
+                mover, placed = movers[joint.parent]
+                at = joint.at if joint.meets is None else joint.meets.inverse() @ joint.at
+                movers[joint.child] = mover, at @ placed
+        return movers
+
     def _outwards(self) -> Iterator[JointPart]:
         """All joints, each after the one that carries its parent."""
         carried = grouped(self.joints.values(), lambda joint: joint.parent)

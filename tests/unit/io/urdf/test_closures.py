@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,23 @@ def test_closing_frames_are_a_ball(as_frame: str, robot: Load) -> None:
     assert loop.name == "closing_knee" and isinstance(loop.kind, Spherical)
     assert dynamics_gap(closed(Spherical()), found) < 1e-12
     assert robot(frames=frames, closures=False).loops == ()
+
+
+@pytest.mark.parametrize("beside", ["frames", "a file"])
+def test_a_robot_that_was_saved_with_its_loops_has_them_once(beside: str, robot: Load, tmp_path: Path) -> None:
+    """Its closing frames, or the file beside it, describe them again."""
+    frames = closing("closing_knee_1", "closing_knee_2", as_frame='as="frame"')
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ModelWarning)
+        found = robot(frames=frames, closures=None if beside == "frames" else [("closing_knee_1", "closing_knee_2")])
+    path = found.save(tmp_path / "again.urdf")
+    if beside == "a file":
+        text = path.read_text().replace("closing_knee", "tip")
+        path.write_text(text)
+        path.with_suffix(".yml").write_text('closed_loop: [["tip_1", "tip_2"]]\ntype: ["3d"]\n')
+    again = load(path)
+    assert len(found.loops) == len(again.loops) == 1 and again.warnings == ()
+    assert "1 loop beside the file left out, which the file has itself" in again.remarks
 
 
 def test_a_closing_frame_alone_is_a_link_like_others(robot: Load) -> None:
