@@ -15,10 +15,10 @@ import numpy as np
 from coupler.model import Robot
 from coupler.passes import (
     ClusterRecord,
+    ClusterShape,
     ClusterWindows,
     Coordinate,
     Record,
-    Shape,
     Sweep,
     TermRecord,
     TermRow,
@@ -121,7 +121,7 @@ def write_rows(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], int])
     """Writes the same steps without the first pass, after which clusters have stored what follows from positions."""
     robot, starts = sweep.robot, sweep.robot.tree.v_start
 
-    def provide(windows: ClusterWindows, shape: Shape, rows: list[TermRow]) -> None:
+    def provide(windows: ClusterWindows, shape: ClusterShape, rows: list[TermRow]) -> None:
         clusters = [sweep.number_in_cluster(link)[0] for _, link, _, _ in rows]
         for i, free in enumerate(shape.free):
             if free:

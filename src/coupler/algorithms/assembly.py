@@ -15,13 +15,13 @@ from coupler.algorithms.pieces import Piece, divided
 from coupler.model import Robot
 from coupler.passes import (
     ClusterRecord,
+    ClusterShape,
     ClusterWindows,
     Coordinate,
     Indexed,
     Place,
     Record,
     Schedule,
-    Shape,
     Sweep,
     entry,
     numbered,
@@ -167,7 +167,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         taken = [i for i, link in ports.items() if link in piece.taken]
         self.visit(schedule, function, piece.cluster, [*ports], taken, key=key, row=piece, provide=self._provide_piece)
 
-    def _provide_piece(self, windows: ClusterWindows, shape: Shape, pieces: Sequence[Piece]) -> None:
+    def _provide_piece(self, windows: ClusterWindows, shape: ClusterShape, pieces: Sequence[Piece]) -> None:
         first, ports = pieces[0], [self.ports(piece) for piece in pieces]
         windows.cluster |= {"M": self._M.at(pieces), "p": self._p.at(pieces)}
         windows.cluster |= {name: self._y.at([(piece, name) for piece in pieces]) for name in ("y0", "Y")}

@@ -11,12 +11,12 @@ from coupler.model import Robot
 from coupler.passes import (
     Body,
     ClusterRecord,
+    ClusterShape,
     ClusterWindows,
     Coordinates,
     PathBody,
     Paths,
     Place,
-    Shape,
     Sweep,
     Visit,
     entry,
@@ -148,7 +148,7 @@ class FrameSweep(Sweep[F_co, Any], Generic[F_co]):
 
         paths.inward(along)
 
-    def _provide_rows(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int], output: Any) -> None:
+    def _provide_rows(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int], output: Any) -> None:
         tree, nv = self.robot.tree, self.robot.nv
         for i, free in enumerate(shape.free):
             if free:

@@ -41,7 +41,7 @@ from coupler.linear import solve
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.wording import counted, listed
-from coupler.passes import Body, ClusterWindows, Indexed, Shape, Sweep, Visit, add_loads, provided, velocities_of
+from coupler.passes import Body, ClusterShape, ClusterWindows, Indexed, Sweep, Visit, add_loads, provided, velocities_of
 from coupler.passes.loops import Loops
 from coupler.spatial import Transform
 
@@ -92,7 +92,7 @@ def joint_forces_program(
     sweep.outward(outward, carriers=True)
     schedule = sweep.schedule()
 
-    def provide(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def provide(windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         places.provide(windows, forces, clusters)
         if shares:
             shares.provide(windows, clusters)

@@ -14,7 +14,17 @@ import numpy as np
 
 from coupler.algorithms import aba
 from coupler.model import Robot
-from coupler.passes import ClusterRecord, ClusterWindows, Coordinate, Record, Shape, Sweep, Visit, add_loads, provided
+from coupler.passes import (
+    ClusterRecord,
+    ClusterShape,
+    ClusterWindows,
+    Coordinate,
+    Record,
+    Sweep,
+    Visit,
+    add_loads,
+    provided,
+)
 
 
 class ClusterMemory(aba.ClusterMemory):
@@ -94,7 +104,7 @@ def _provide(sweep: Sweep[Any, Any], w: Mapping[str, Any]) -> None:
     place = np.zeros(tree.nv, int)
     place[entries] = np.arange(len(entries))
 
-    def provide(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def provide(windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         for i, kind in enumerate(shape.kinds if not shape.solved else ()):
             at = place[tree.v_start[[sweep.instances[k].links[i] for k in clusters]]]
             windows.joints[i] |= {name: vector.at(at, kind.nv) for name, vector in w.items()}

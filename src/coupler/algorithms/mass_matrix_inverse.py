@@ -22,11 +22,11 @@ from coupler.algorithms import efpa
 from coupler.algorithms.articulated import response_by_output
 from coupler.model import Robot
 from coupler.passes import (
+    ClusterShape,
     ClusterWindows,
     Indexed,
     Output,
     Schedule,
-    Shape,
     Sweep,
     Visit,
     numbered,
@@ -223,7 +223,7 @@ class Blocks:
                 out = [self._H.place((j, k)), *P[: len(moving_outputs)]]
                 schedule.call(pass_cluster, A, T, P[: len(bodies)], out=out)
 
-    def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def _provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         instances = [self._sweep.instances[k] for k in clusters]
         windows.cluster["H"] = self._H.at([(k, k) for k in clusters])
         carriers = [i for i, carries in enumerate(shape.carries) if carries]

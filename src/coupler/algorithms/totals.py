@@ -12,9 +12,9 @@ from coupler.model import Robot
 from coupler.passes import (
     Body,
     ClusterRecord,
+    ClusterShape,
     ClusterWindows,
     Record,
-    Shape,
     Sweep,
     Visit,
     add_element_energy,
@@ -72,7 +72,7 @@ def kinetic_energy_program(robot: Robot, all_joints: bool = False) -> Any:
         sizes = [int(starts[link + 1] - starts[link]) for link in links]
         place = dict(zip(links, np.cumsum([0, *sizes]).tolist(), strict=False))
 
-        def provide(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+        def provide(windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
             for i, kind in enumerate(shape.kinds if not shape.solved else ()):
                 at = [place[sweep.instances[k].links[i]] for k in clusters]
                 windows.joints[i]["w"] = w.at(at, kind.nv)

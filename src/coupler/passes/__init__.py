@@ -21,7 +21,7 @@ from coupler.passes.records import (
     provided,
 )
 from coupler.passes.schedule import Place, Places, Schedule, Store
-from coupler.passes.shape import Shape
+from coupler.passes.shape import ClusterShape
 from coupler.passes.sweep import Sweep, tables
 from coupler.passes.terms import (
     TermRecord,
@@ -43,6 +43,7 @@ __all__ = [
     "ClimbingBody",
     "ClimbingCluster",
     "ClusterRecord",
+    "ClusterShape",
     "ClusterWindows",
     "Coordinate",
     "Coordinates",
@@ -56,7 +57,6 @@ __all__ = [
     "Places",
     "Record",
     "Schedule",
-    "Shape",
     "Store",
     "Sweep",
     "TermRecord",

@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.forks import cached_property
 from coupler.passes.records import Array, Record, provided
-from coupler.passes.tree_loops import TreeJoint
+from coupler.passes.tree_loops import LoopedJoint
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class Body(Generic[B_co]):
     def Xo(self) -> Transform:
         """The transform from its output body. [001, eq. 17]"""
         if self.cluster.looped:
-            joint = TreeJoint(self.cluster.views.joints[self.number])
+            joint = LoopedJoint(self.cluster.views.joints[self.number])
             return Transform(joint.pose_E, joint.pose_r)
         return self.X if self.parent is None else self.X @ self.parent.Xo
 
@@ -177,7 +177,7 @@ class Body(Generic[B_co]):
     def motion(self) -> Array:
         """The motion of its joint by unit of velocity, 6 × nv, seen by its output body."""
         if self.cluster.looped:
-            return TreeJoint(self.cluster.views.joints[self.number]).motion.T
+            return LoopedJoint(self.cluster.views.joints[self.number]).motion.T
         return self.Xo.inverse_motion(self.subspace)
 
     @cached_property

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.graph import View, fields
 from coupler.model import Robot
 from coupler.passes.records import ClusterRecord, Record, provided
-from coupler.passes.shape import Shape
+from coupler.passes.shape import ClusterShape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
@@ -158,7 +158,7 @@ class Climb:
         self.matrix = sweep.result("H", int(self._blocks[-1]))
         sweep.provide = self._provide
 
-    def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def _provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         instances = [self.sweep.instances[k] for k in clusters]
         size = shape.freedoms
         windows.cluster["H"] = self.matrix.at(self._blocks[np.array(clusters) - 1], (size, size))

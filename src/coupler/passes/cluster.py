@@ -21,12 +21,12 @@ from coupler.linear import Reflected
 from coupler.model.embedding.solutions import Solution
 from coupler.model.tolerances import STEEP
 from coupler.passes.body import B_co, Body, Output
-from coupler.passes.cluster_store import ClusterStore, Pair, Speed
+from coupler.passes.cluster_store import BodyPair, ClusterStore, Speed
 from coupler.passes.context import Context
 from coupler.passes.loops import Loops, SolvedLoops
 from coupler.passes.records import Array, ClusterRecord
-from coupler.passes.shape import Shape
-from coupler.passes.tree_loops import TreeJoint
+from coupler.passes.shape import ClusterShape
+from coupler.passes.tree_loops import LoopedJoint
 from coupler.passes.windows import ClusterViews
 
 C_co = TypeVar("C_co", bound=ClusterRecord, covariant=True)  # what a cluster remembers
@@ -53,7 +53,7 @@ class Visit(Generic[B_co, C_co]):
         known_velocities: whether an earlier pass has stored what follows from velocities.
     """
 
-    def __init__(self, views: ClusterViews, shape: Shape, context: Context) -> None:
+    def __init__(self, views: ClusterViews, shape: ClusterShape, context: Context) -> None:
         self.views, self.shape, self.context = views, shape, context
         self.seen_before = context.seen_before and context.remembers(shape)
         self.known_velocities = self.seen_before and context.known_velocities and any(shape.carries)
@@ -66,11 +66,11 @@ class Visit(Generic[B_co, C_co]):
         self.bodies: list[Body[B_co]] = [Body(self, i) for i in range(len(shape.kinds))]
         self.motions: dict[bytes, tuple[Array, dict[int, Array]]] = {}
         self.pairs = [
-            (self.bodies[a], self.bodies[b], Pair(view))
+            (self.bodies[a], self.bodies[b], BodyPair(view))
             for (a, b), view in zip(shape.couples, views.pairs, strict=False)  # no views unless bodies collect Iᴬ
         ]
         couples = combinations(range(len(shape.grounded)), 2)
-        self.output_pairs = {pair: Pair(view) for pair, view in zip(couples, views.output_pairs, strict=False)}
+        self.output_pairs = {pair: BodyPair(view) for pair, view in zip(couples, views.output_pairs, strict=False)}
 
     @property
     def carriers(self) -> list[Body[B_co]]:
@@ -153,7 +153,7 @@ class Visit(Generic[B_co, C_co]):
     def g(self) -> Array:
         """ẇ = G ÿ + g. [001, eq. 3]"""
         if self.looped:
-            return np.concatenate([TreeJoint(view).bias for view in self.views.joints])
+            return np.concatenate([LoopedJoint(view).bias for view in self.views.joints])
         if self.tangent:
             return self._store.g if self.known_velocities else self.K_inverse @ self.loops.k
         return self._of_all_joints(np.zeros(self.shape.freedoms), self._dependent_bias)
@@ -180,7 +180,7 @@ class Visit(Generic[B_co, C_co]):
     def w(self) -> Array:
         """The velocities of all joints."""
         if self.looped and self.seen_before:
-            return np.concatenate([TreeJoint(view).speed for view in self.views.joints])
+            return np.concatenate([LoopedJoint(view).speed for view in self.views.joints])
         return self.G @ self.v
 
     def remember(self) -> None:

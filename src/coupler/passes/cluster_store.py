@@ -5,7 +5,7 @@ from __future__ import annotations
 from coupler.passes.records import ClusterRecord, Coordinate, Record, entry, provided
 
 
-class Pair(Record):
+class BodyPair(Record):
     """Two bodies of a cluster that carry the same other cluster, so that each feels the other's acceleration."""
 
     IA = entry((6, 6))  # the force on the first per unit of acceleration of the second

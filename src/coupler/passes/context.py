@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from coupler.passes.shape import Shape
+    from coupler.passes.shape import ClusterShape
 
 
 @dataclass(frozen=True)
@@ -38,6 +38,6 @@ class Context:
         """Whether pairs of bodies have memory: two that carry the same cluster share a block of collected Iᴬ."""
         return "IA" in self.body.layout("collected")
 
-    def remembers(self, shape: Shape) -> bool:
+    def remembers(self, shape: ClusterShape) -> bool:
         """Whether clusters of a shape store what follows from their positions."""
         return self.leaf_clusters or any(shape.carries)

@@ -10,11 +10,11 @@ import numpy as np
 
 from coupler.graph import Builder, Field, Records, Window
 from coupler.model import Robot
-from coupler.passes.cluster_store import Pair
+from coupler.passes.cluster_store import BodyPair
 from coupler.passes.context import Context
 from coupler.passes.records import numbered
 from coupler.passes.schedule import Place
-from coupler.passes.shape import Clusters, Shape
+from coupler.passes.shape import Clusters, ClusterShape
 from coupler.passes.windows import ClusterWindows
 
 
@@ -35,7 +35,8 @@ class Memory:
         self._collected, self._afterwards = self._shared_records()
         pairs = [pair for pairs in clusters.couples for pair in pairs]
         self._pair = {both: i for i, both in enumerate(pairs)}
-        self._pairs = builder.records("pair", len(pairs), **Pair.layout("kept")) if pairs and program.paired else None
+        layout = BodyPair.layout("kept")
+        self._pairs = builder.records("pair", len(pairs), **layout) if pairs and program.paired else None
         self._of_shape = [self._cluster_records(i) for i in range(len(clusters.shapes))]
 
     def bodies(self, links: Sequence[int] | np.ndarray) -> Window:
@@ -126,7 +127,7 @@ def _collecting_slots(robot: Robot) -> dict[int, int]:
     return slots
 
 
-def _size_of_kept(shape: Shape, i: int) -> int:
+def _size_of_kept(shape: ClusterShape, i: int) -> int:
     """How many numbers a joint stores of its position."""
     kind = shape.kinds[i]
     return len(kind.keep(kind.neutral()))

@@ -16,7 +16,7 @@ from coupler.grouping import grouped
 from coupler.passes.cluster import Visit
 from coupler.passes.records import ClusterRecord, Record, provided
 from coupler.passes.schedule import Place
-from coupler.passes.shape import Shape
+from coupler.passes.shape import ClusterShape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 from coupler.spatial import Transform
@@ -122,7 +122,7 @@ class Paths:
             self.sweep.visit(schedule, visited, step.cluster, *key, key=key, row=step, provide=self._provide)
         schedule.run()
 
-    def _provide(self, windows: ClusterWindows, shape: Shape, steps: Sequence[_Step]) -> None:
+    def _provide(self, windows: ClusterWindows, shape: ClusterShape, steps: Sequence[_Step]) -> None:
         for i in steps[0].active:
             windows.bodies[i]["chiT"] = self._chiT.at([(step.frame, step.cluster, i) for step in steps])
         for i in self.felt[steps[0].cluster]:

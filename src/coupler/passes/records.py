@@ -20,7 +20,7 @@ import numpy as np
 from coupler.graph import Field
 
 if TYPE_CHECKING:
-    from coupler.passes.shape import Shape
+    from coupler.passes.shape import ClusterShape
 
 Array = Any  # an ndarray of floats, or of nodes of a trace
 Size = int | tuple[int, ...] | Field
@@ -35,7 +35,7 @@ class Record:
         self.view = view
 
     @classmethod
-    def layout(cls, lifetime: Lifetime, shape: Shape | None = None) -> dict[str, Size]:
+    def layout(cls, lifetime: Lifetime, shape: ClusterShape | None = None) -> dict[str, Size]:
         """The sizes of all fields of one lifetime by name, in the order of their declaration."""
         entries: dict[str, Size] = {}
         for base in reversed(cls.__mro__):
@@ -68,7 +68,7 @@ class Entry(_Named):
         setattr(record.view, self.name, value)
 
 
-def entry(size: Size | Callable[[Shape], Size | None]) -> Entry:
+def entry(size: Size | Callable[[ClusterShape], Size | None]) -> Entry:
     """A field that lasts from the pass that writes it to the end of the program. A size of None stands for no field."""
     return Entry(size, "kept")
 

@@ -31,7 +31,7 @@ _MAX_SHAPES = 12  # if there would be more, zeros and ones are left to the table
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class ClusterShape:
     """What clusters have in common. Bodies are numbered within the cluster, parents first.
 
     Attributes:
@@ -207,7 +207,7 @@ class Clusters:
                 break
         self.shapes = [(described[numbers[0] - 1][1], numbers) for numbers in groups.values()]
 
-    def _described(self, number: int) -> tuple[Hashable, Shape, Instance]:
+    def _described(self, number: int) -> tuple[Hashable, ClusterShape, Instance]:
         """A key that is equal for clusters of equal shape, the cluster's shape, and the rest of it."""
         tree, cluster = self._robot.tree, self._robot.cluster_tree.clusters[number]
         embedding, links = self._robot.embedding, cluster.bodies
@@ -215,7 +215,7 @@ class Clusters:
         constraints = [constraint.within(number_of) for constraint in self._constraints(number)]
         models, numbers = [_model(tree.links[link]) for link in links], [x.constants for x in constraints]
         instance = Instance(links, outputs, models, numbers)
-        shape = Shape(
+        shape = ClusterShape(
             kinds=tuple(tree.links[link].kind for link in links),
             parents=tuple(number_of.get(tree.parent[link]) for link in links),
             outputs=tuple(outputs.index(output) for output in cluster.outputs),

@@ -19,7 +19,7 @@ from coupler.passes.huge import warn_of_huge_clusters
 from coupler.passes.memory import Memory
 from coupler.passes.records import ClusterRecord, Record
 from coupler.passes.schedule import Schedule
-from coupler.passes.shape import Clusters, Instance, Numbers, Shape
+from coupler.passes.shape import Clusters, ClusterShape, Instance, Numbers
 from coupler.passes.tree_loops import TreeLoops
 from coupler.passes.vectors import ProgramVectors
 from coupler.passes.windows import ClusterWindows, kernel_of
@@ -93,7 +93,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         large = [k for shape, alike in self.shapes if shape.can_be_looped for k in alike] if looped and tangent else []
         self.trees = TreeLoops(self, large) if large else None
         self._first = True
-        self.provide: Callable[[ClusterWindows, Shape, Sequence[int]], None] = lambda *_: None
+        self.provide: Callable[[ClusterWindows, ClusterShape, Sequence[int]], None] = lambda *_: None
         self.gap = self.builder.scratch("gap", 1) if any(shape.can_be_invalid for shape, _ in self.shapes) else None
         if self.gap is not None:
             self.clear(self.gap, 1)
@@ -151,7 +151,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         *arguments: Any,
         key: Any = (),
         row: Any = None,
-        provide: Callable[[ClusterWindows, Shape, list[Any]], None] = lambda *_: None,
+        provide: Callable[[ClusterWindows, ClusterShape, list[Any]], None] = lambda *_: None,
         where: Callable[[list[Any]], Slot] | None = None,
         among: Callable[[list[Any]], Slot] | None = None,
     ) -> None:
@@ -229,7 +229,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         self.provide(windows, shape, clusters)
         return windows
 
-    def _joint(self, shape: Shape, i: int, instances: Sequence[Instance]) -> dict[str, Any]:
+    def _joint(self, shape: ClusterShape, i: int, instances: Sequence[Instance]) -> dict[str, Any]:
         """The position of a joint, and its parts of vectors over independent velocities."""
         tree, links = self.robot.tree, [instance.links[i] for instance in instances]
         parts: dict[str, Any] = {}

@@ -14,7 +14,7 @@ from coupler.model.actuators import terms_of
 from coupler.model.tolerances import TINY
 from coupler.passes.cluster import Visit
 from coupler.passes.records import Record, numbered, provided
-from coupler.passes.shape import Shape
+from coupler.passes.shape import ClusterShape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
 
@@ -43,7 +43,7 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
     """
     robot, schedule = sweep.robot, sweep.schedule()
 
-    def provide(windows: ClusterWindows, shape: Shape, rows: list[TermRow]) -> None:
+    def provide(windows: ClusterWindows, shape: ClusterShape, rows: list[TermRow]) -> None:
         numbers = [row[0] for row in rows]
         windows.cluster["gear"] = constants(np.array([row[3] for row in rows]))
         windows.cluster |= {name: buffer.at(numbers) for name, buffer in slots.items()}

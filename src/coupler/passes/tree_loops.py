@@ -21,7 +21,7 @@ from coupler.graph import Buffer, Slot, View, Window, constants, fields, symmetr
 from coupler.model.embedding.constraint_steps import ConstraintSteps, constant_fields
 from coupler.model.tolerances import STEEP
 from coupler.passes.records import Array, Record, provided
-from coupler.passes.shape import Shape
+from coupler.passes.shape import ClusterShape
 from coupler.passes.windows import ClusterWindows
 from coupler.spatial import RigidInertia, Transform, cross_force, cross_motion, mirrored
 
@@ -41,14 +41,14 @@ class TreeRecord(Record):
     total_m, total_h, total_I = provided(), provided(), provided()  # the inertia that it carries
 
 
-class TreeJoint(Record):
+class LoopedJoint(Record):
     """The same of one of its bodies and that body's joint."""
 
     pose_E, pose_r, motion = provided(), provided(), provided()  # its pose, and s, 1 × 6
     speed, bias = provided(), provided()  # entries of w and g
 
 
-def pairs_of(shape: Shape) -> list[tuple[int, int]]:
+def pairs_of(shape: ClusterShape) -> list[tuple[int, int]]:
     """Each body of a cluster with each of those that carry it, and with itself."""
     return [(other, body) for body, path in enumerate(shape.paths) for other in path]
 
@@ -219,13 +219,13 @@ def inertia_of_tree(cluster: Visit[Any, Any]) -> tuple[Array, Array, RigidInerti
 def _tell_speeds(cluster: Visit[Any, Any]) -> None:
     w = cluster.G @ cluster.v
     for view, speed in zip(cluster.views.joints, w, strict=True):
-        TreeJoint(view).speed = np.array([speed])
+        LoopedJoint(view).speed = np.array([speed])
 
 
 def _tell_biases(cluster: Visit[Any, Any]) -> None:
     g = cluster.K_inverse @ cluster.loops.k
     for view, bias in zip(cluster.views.joints, g, strict=True):
-        TreeJoint(view).bias = np.array([bias])
+        LoopedJoint(view).bias = np.array([bias])
 
 
 # Kernels

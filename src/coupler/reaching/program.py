@@ -26,10 +26,10 @@ from coupler.model.embedding.kernels import copy
 from coupler.passes import (
     ActuatedGroups,
     ClusterRecord,
+    ClusterShape,
     ClusterWindows,
     Coordinate,
     Record,
-    Shape,
     Sweep,
     TermRecord,
     Visit,
@@ -104,7 +104,7 @@ def reach_program(robot: Robot) -> Program:
             sweep.visit(schedule, function, k, provide=provide)
         schedule.run()
 
-    def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+    def provide(windows: ClusterWindows, shape: ClusterShape, clusters: list[int]) -> None:
         places = enumerate(("longest", "growth"))
         windows.cluster |= {name: progress.at([i] * len(clusters)) for i, name in places}
 

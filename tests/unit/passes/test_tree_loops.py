@@ -9,7 +9,7 @@ from coupler import Simulation
 from coupler.contact.step import fitting
 from coupler.graph import Executable, compile
 from coupler.model import Fixed, Free, Prismatic, Revolute, Robot, RobotBuilder, Sphere, Spherical
-from coupler.passes import Shape
+from coupler.passes import ClusterShape
 
 CHAINS, LINKS = 4, 6
 
@@ -75,7 +75,7 @@ def test_steps_are_those_that_are_spelled_out(make, integrator: str, monkeypatch
     looped = started(make(), integrator)
     found = after(looped)
     assert "tree_H" in {buffer.name for buffer in executable_of(looped).program.buffers}
-    monkeypatch.setattr(Shape, "can_be_looped", False)
+    monkeypatch.setattr(ClusterShape, "can_be_looped", False)
     spelled_out = started(make(), integrator)
     wanted = after(spelled_out)
     assert "tree_H" not in {buffer.name for buffer in executable_of(spelled_out).program.buffers}

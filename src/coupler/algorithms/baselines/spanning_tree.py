@@ -18,11 +18,11 @@ from coupler.linear import Cholesky
 from coupler.model import Robot
 from coupler.passes import (
     ClusterRecord,
+    ClusterShape,
     ClusterWindows,
     Coordinate,
     Place,
     Record,
-    Shape,
     Sweep,
     Visit,
     provided,
@@ -83,7 +83,7 @@ class Spanning:
         n, independent = self.sizes[cluster]
         return {"G": (n, independent), "K": (n - independent, n), "k": (n - independent, 1)}[name]
 
-    def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def _provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         for i, kind in enumerate(shape.kinds):
             joints = [self.sweep.robot.tree.links[self.sweep.instances[k].links[i]].joint for k in clusters]
             for name, buffer in self.vectors.items():

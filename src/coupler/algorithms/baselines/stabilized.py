@@ -25,7 +25,7 @@ from coupler.algorithms.baselines.spanning_tree import (
 )
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.model import Robot
-from coupler.passes import ClusterWindows, Shape, Sweep, Visit, constants, provided
+from coupler.passes import ClusterShape, ClusterWindows, Sweep, Visit, constants, provided
 
 
 class OwnJoint(JointMemory):
@@ -90,7 +90,7 @@ def _begin(
     spanning.vectors["w_given"] = sweep.builder.input("w_given", spanning.tree.nv)
     decay, provide = _decays(robot, times), sweep.provide
 
-    def provide_decay(windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def provide_decay(windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         provide(windows, shape, clusters)
         windows.cluster["decay"] = constants([decay.get(cluster, 0.0) for cluster in clusters])
 

@@ -18,7 +18,7 @@ import numpy as np
 from coupler.contact.rows import Indices
 from coupler.contact.step.gates import GatedCluster, Gates
 from coupler.graph import Buffer, Slot, Window, constants, fields
-from coupler.passes import ClusterWindows, Record, Shape, Store, Sweep, Visit, provided
+from coupler.passes import ClusterShape, ClusterWindows, Record, Store, Sweep, Visit, provided
 
 _NODE = 6  # freedoms of a node at most, unless a single cluster has more: as many as a floating body has
 
@@ -132,7 +132,7 @@ class Columns:
             flags: for each group whether it climbs; they have been listed.
         """
 
-        def provide(windows: ClusterWindows, shape: Shape, steps: list[tuple[int, int]]) -> None:
+        def provide(windows: ClusterWindows, shape: ClusterShape, steps: list[tuple[int, int]]) -> None:
             self._provide(windows, steps)
 
         schedule = self.sweep.schedule()

@@ -18,7 +18,7 @@ from coupler.contact.scene import ContactScene
 from coupler.graph import Part, Program, constants, fields
 from coupler.model import Robot
 from coupler.model.wording import listed
-from coupler.passes import ClusterWindows, Shape, Sweep, Visit, cleared
+from coupler.passes import ClusterShape, ClusterWindows, Sweep, Visit, cleared
 
 DEAD_POINT = (
     "a dead point, where the workspace of its independent joints ends and a closed form does not go on; "
@@ -39,7 +39,7 @@ def watch_dead_points(sweep: Sweep[Any, Any], scene: ContactScene, before: Part,
     watched = _watched_clusters(robot, scene.limits)
     usual = remembered(robot, _usual_rates, _usual_rates) if watched else np.zeros(0)
 
-    def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+    def provide(windows: ClusterWindows, shape: ClusterShape, clusters: list[int]) -> None:
         links = [sweep.instances[k].links for k in clusters]
         for i, kind in enumerate(shape.kinds):
             if shape.stored[i]:
@@ -100,7 +100,7 @@ def rates_program(robot: Robot) -> Program:
     sweep.inputs("q")
     squares, schedule = cleared(sweep, sweep.result("squares", robot.tree.nv)), sweep.schedule()
 
-    def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+    def provide(windows: ClusterWindows, shape: ClusterShape, clusters: list[int]) -> None:
         for i, kind in enumerate(shape.kinds):
             links = [sweep.instances[k].links[i] for k in clusters]
             windows.joints[i]["squares"] = squares.at(robot.tree.v_start[links], kind.nv)

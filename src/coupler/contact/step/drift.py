@@ -24,7 +24,7 @@ from coupler.graph import Buffer, Part, Vector, View, Window, constants, fields
 from coupler.linear import fitted
 from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
-from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
+from coupler.passes import ClusterShape, ClusterWindows, Record, Sweep, Visit, provided
 
 
 class LoopJoint(Record):
@@ -62,7 +62,7 @@ class Drift:
         self._loop_clusters = sorted({sweep.number_in_cluster(link)[0] for link in layout.loop_links})
         self._fitting = Fitting(sweep, sweep.trees.clusters) if sweep.trees else None
 
-    def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         """Adds what passes see of joints: velocities in loops before the step, centres of floating bodies."""
         for i, kind in enumerate(shape.kinds):
             links = [self._sweep.instances[k].links[i] for k in clusters]
@@ -133,7 +133,7 @@ class Drift:
             self._sweep.visit(schedule, function, k, self._halves.switch, provide=self._provide_ends)
         schedule.run()
 
-    def _provide_ends(self, windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+    def _provide_ends(self, windows: ClusterWindows, shape: ClusterShape, clusters: list[int]) -> None:
         """Adds what passes see of joints of loops where a step ends."""
         closing = self.closing
         assert closing is not None

@@ -14,7 +14,7 @@ import numpy as np
 
 from coupler.graph import View, fields
 from coupler.linear import fitted
-from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
+from coupler.passes import ClusterShape, ClusterWindows, Record, Sweep, Visit, provided
 
 _ROUNDS = 20
 _EXACT = 1e-15  # K' w, by unit of the fastest of w, that needs no further round
@@ -44,7 +44,7 @@ class Fitting:
         self._start = dict(zip(clusters, np.cumsum([0, *sizes]).tolist(), strict=False))
         self._open, self._progress = b.scratch("fit_open", sum(sizes)), b.scratch("fit_progress", 3)
 
-    def write(self, provide: Callable[[ClusterWindows, Shape, list[int]], None]) -> None:
+    def write(self, provide: Callable[[ClusterWindows, ClusterShape, list[int]], None]) -> None:
         """Writes them; clusters are provided with the velocities of their joints after the step."""
         builder, progress = self._sweep.builder, fields(**self._told(1))
         builder.loop(_begin, progress=progress)
@@ -57,7 +57,7 @@ class Fitting:
         self._visit(_take, provide)
 
     def _visit(self, function: Callable[..., None], provide: Callable[..., None]) -> None:
-        def provide_all(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+        def provide_all(windows: ClusterWindows, shape: ClusterShape, clusters: list[int]) -> None:
             provide(windows, shape, clusters)
             rows = self._open.at([self._start[k] for k in clusters], len(shape.dependent))
             windows.cluster |= {"open": rows, **self._told(len(clusters))}
@@ -71,7 +71,7 @@ class Fitting:
         names = enumerate(("worst", "before", "fastest"))
         return {name: self._progress.at([i] * rows) for i, name in names}
 
-    def _shape(self, cluster: int) -> Shape:
+    def _shape(self, cluster: int) -> ClusterShape:
         return self._sweep.shapes[self._sweep.shape_of[cluster]][0]
 
 

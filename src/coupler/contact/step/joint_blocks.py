@@ -14,7 +14,7 @@ from coupler.contact.step.blocks import Blocks, wait
 from coupler.contact.step.kick import rotation_biases
 from coupler.graph import Slot, Vector, View, Window, constants, fields
 from coupler.grouping import grouped
-from coupler.passes import ClusterWindows, Record, Shape, Sweep, Visit, provided
+from coupler.passes import ClusterShape, ClusterWindows, Record, Sweep, Visit, provided
 
 _FAR = 1e10  # rad or m: stands for a limit that there is not, so that all numbers stay finite
 
@@ -114,7 +114,7 @@ class JointBlocks:
         def where(rows: list[int]) -> Slot:
             return self._blocks.flags[flag or "active"].at([contacts + row for row in rows])
 
-        def provide_rows(windows: ClusterWindows, shape: Shape, rows: list[int]) -> None:
+        def provide_rows(windows: ClusterWindows, shape: ClusterShape, rows: list[int]) -> None:
             provide(windows, rows)
 
         for row in rows:

@@ -39,7 +39,7 @@ from coupler.contact.step.stages import Stages
 from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Program, View, constants, fields
 from coupler.model import Robot
-from coupler.passes import ClusterWindows, Shape, Sweep
+from coupler.passes import ClusterShape, ClusterWindows, Sweep
 
 _ROUNDING = 1e-20  # of a robot that moves as a whole: a mobility that is due to rounding alone
 
@@ -122,7 +122,7 @@ class _Step:
         self.sweep.builder.loop(_no_contact, problem=problem)
         return loads
 
-    def _provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def _provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         """Adds what passes see of clusters besides their own memory."""
         trees = [self._layout.tree_of_cluster(k) for k in clusters]
         step = constants(np.full(len(clusters), self._scene.step))

@@ -30,7 +30,7 @@ from coupler.contact.step.stage_passes import first_rates, fit, rates, settling
 from coupler.graph import Buffer, Part, Vector, View, constants, fields
 from coupler.model.embedding.constraint_steps import by_kind
 from coupler.model.joint import Joint
-from coupler.passes import ClusterWindows, Shape, Sweep, collect_loads
+from coupler.passes import ClusterShape, ClusterWindows, Sweep, collect_loads
 
 _VECTORS = ("u", "x", "moves", "u_rate", "x_rate", "u_sum", "x_sum", "jump")
 
@@ -75,7 +75,7 @@ class Stages:
         self._closing = closing
         self.drive: Callable[[], None] | None = None
 
-    def provide(self, windows: ClusterWindows, shape: Shape, clusters: Sequence[int]) -> None:
+    def provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
         """Adds what passes see of joints: their entries of vectors, and forces of limits and dry friction."""
         tree = self._sweep.robot.tree
         for i, kind in enumerate(shape.kinds):
@@ -175,7 +175,7 @@ class Stages:
         if self._closing is None:
             return
 
-        def provide(windows: ClusterWindows, shape: Shape, clusters: list[int]) -> None:
+        def provide(windows: ClusterWindows, shape: ClusterShape, clusters: list[int]) -> None:
             for i, kind in enumerate(shape.kinds):
                 links = [sweep.instances[k].links[i] for k in clusters]
                 windows.joints[i] |= fields(
