@@ -1,10 +1,12 @@
 """The solver of the compiled step, on random problems that sweeps do not solve: it ends, with the laws kept.
 
-Of 7,600 problems, 400 of each family, 6 were not solved: 3 stacks of 20 boxes, one of 4 boxes of very unequal masses, a
-plate on 64 points and a heap of unequal bodies. So a few may be missed here.
+Some in a hundred thousand are not solved, most of them among stacks of 20 boxes and bodies of very unequal masses. So a
+few may be missed here.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -22,21 +24,34 @@ BATCH = 500
 @pytest.mark.parametrize("family", FAMILIES)
 def test_problems_are_solved(family: str) -> None:
     """To 1e-8 m/s, or that part of the largest velocity without impulses, as judged by NumPy on A itself."""
-    count, first = samples(16, 5500), make(family, 0)
+    count = samples(16, 5500)
+    missed = unsolved(family, range(count))
+    assert len(missed) <= 1 + count // 1000, f"{len(missed)} of {count}: {missed[:10]}"
+
+
+@pytest.mark.parametrize(("family", "seeds"), [("4 boxes of unequal mass", [8, 542, 1147, 1457])])
+def test_a_contact_that_opens_lets_go_of_its_tangents(family: str, seeds: list[int]) -> None:
+    """Here light boxes tilt under heavy ones: contacts that open have been pressed, but hardly."""
+    assert unsolved(family, seeds) == []
+
+
+def unsolved(family: str, seeds: Sequence[int]) -> list[tuple[int, float]]:
+    """Seeds of the problems that the solver misses by more than 1e-8 m/s, and by how much, m/s."""
+    first, missed = make(family, 0), []
     bodies = first.Z.shape[1] // 6
     discs = [len(cone.coefficients) for cone in first.cones]
-    program = cascade_program(discs, len(first.blocks), 6 * bodies, 1e-9, seen=first.seen)
-    solver, missed = compile(program), []
-    for start in range(0, count, BATCH):
-        problems = [make(family, seed) for seed in range(start, min(start + BATCH, count))]
+    solver = compile(cascade_program(discs, len(first.blocks), 6 * bodies, 1e-9, seen=first.seen))
+    for start in range(0, len(seeds), BATCH):
+        some = seeds[start : start + BATCH]
+        problems = [make(family, seed) for seed in some]
         given = [
             [problem.Z.ravel(), problem.Y.ravel(), problem.b, problem.friction, row_limits(problem.blocks)[0].ravel()]
             for problem in problems
         ]
         inputs = [np.array(values, float) for values in zip(*given, strict=True)]
         impulses, _ = solver(*inputs, np.zeros((len(problems), len(first.b))))
-        for seed, (problem, own) in enumerate(zip(problems, impulses, strict=True), start):
+        for seed, problem, own in zip(some, problems, impulses, strict=True):
             error = residual(problem.as_matrix(), own).total
             if not error <= 1e-8 * max(1.0, np.abs(problem.b).max()):
                 missed.append((seed, error))
-    assert len(missed) <= 1 + count // 200, f"{len(missed)} of {count}: {missed[:10]}"
+    return missed

@@ -46,19 +46,12 @@ def sharp_answer(
         soft: what takes the place of `SOFT`.
         eager: what opens no faster counts as pressed, and what slips no faster as sticking, m/s.
     """
-    normal = np.maximum(lam[0], 0.0)
-    discs = zip(laws.discs(friction), mobility[1:], strict=True)
-    return answer(
-        *_normal(mobility[0], lam[0], w[0], soft, eager),
-        [_disc(m, size, normal, lam[block], w[block], soft, eager) for (size, block), m in discs],
-    )
-
-
-def _normal(m: Any, lam: Any, w: Any, soft: Any, eager: Any) -> tuple[Any, Any]:
-    """p and Q of a normal with mobility m."""
-    stiff = 1.0 / (soft * m)
-    pressed = m * lam > w - eager
-    return np.where(pressed, -w * stiff, -lam), np.where(pressed, stiff, 0.0)
+    m, pressed = mobility[0], mobility[0] * lam[0] > w[0] - eager
+    stiff, normal = 1.0 / (soft * m), np.maximum(lam[0], 0.0)
+    p, q = np.where(pressed, -w[0] * stiff, -lam[0]), np.where(pressed, stiff, 0.0)
+    # A contact that opens lets go of its tangents at once, however little it was pressed.
+    discs = zip(laws.discs([np.where(pressed, size, 0.0) for size in friction]), mobility[1:], strict=True)
+    return answer(p, q, [_disc(m, size, normal, lam[rows], w[rows], soft, eager) for (size, rows), m in discs])
 
 
 def _disc(m: Any, size: Any, nu: Any, t: Array, w: Array, soft: Any, eager: Any) -> tuple[Array, Array, Array]:

@@ -24,7 +24,7 @@ from coupler.contact.step.refinement.elimination import Elimination
 from coupler.contact.step.relaxation import Relaxation
 from coupler.graph import Vector, View, Window, constants, fields
 
-_ITERATIONS = 400  # at most, of all rules together
+_ITERATIONS = 1200  # at most, of all rules together
 # Impulses of blocks: to linearise at, the best so far, those that sweeps have left, and where a path starts.
 _POINTS = ("point", "best", "swept", "origin")
 _JOINT: Layout = dict.fromkeys(_POINTS, 1) | {"ahead": 3} | interior.JOINT | path.JOINT

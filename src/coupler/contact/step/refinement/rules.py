@@ -1,8 +1,9 @@
 """Which rule of the refinement each state follows, and when it changes: kernels of a state.
 
-Newton's method comes first. Where it does not halve the residual, the interior point takes over and tries Newton's
-method now and then. When the interior point is spent, it starts once more at another scale. When it is spent again,
-paths are followed, one after the other from several starts. They, too, try Newton's method, where they see their end.
+Newton's method comes first. Where it does not halve the residual, the interior point takes over. It tries Newton's
+method now and then, and where it has come much nearer. When the interior point is spent, it starts once more at
+another scale. When it is spent again, paths are followed, one after the other from several starts. They, too, try
+Newton's method, where they see their end.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from coupler.contact.step.refinement import interior, path, shares
 from coupler.graph import View
 
 _NEWTON = 8.0  # iterations of Newton's method in a row at most
+_AFTER_SWEEPS = 2.0  # of them at least at first: the second may mend what the first has made worse
 _INTERIOR = 30.0  # iterations of the interior point at most
 _FIRST_TRY, _NEXT_TRY = 6.0, 3.0  # iterations of the interior point before Newton's method is tried, and tried again
+_NEARER = 0.1  # of the residual where Newton's method was tried last: there it is tried at once
 _STALLED, _STALLS = 0.05, 3.0  # so many steps in a row that are so short end the interior point
 _SHORT = 0.2  # after a step so short, the next one only centres
-_PATH = 60.0  # iterations of a path at most
+_PATH = 100.0  # iterations of a path at most
 # Where paths start, one after the other: θ₀ relative to `speed`, and how much of the sweeps' impulses they start from.
-_PATH_STARTS = ((0.1, 1.0), (0.03, 1.0), (0.1, 0.0), (1.0, 0.0))
+_PATH_STARTS = ((0.1, 1.0), (0.03, 1.0), (0.1, 0.0), (1.0, 0.0), (0.3, 1.0), (0.01, 1.0), (3.0, 0.0), (0.01, 0.0))
 
 STATE = (
     *("by_newton", "by_interior", "by_path", "by_gauge"),  # 1 for the rule that the state follows
@@ -89,13 +92,15 @@ def decide(state: View) -> None:
     state.least = np.minimum(state.least, error)
     # Newton's method goes on while it halves the residual. Then the rule resumes that has tried it.
     halved, tried = by_newton & (error < 0.5 * state.before), state.tried + state.by_newton
-    goes_on = halved & (tried < _NEWTON)
+    at_first = by_newton & finite & (state.turns <= 0.0) & (tried < _AFTER_SWEEPS)
+    goes_on = (halved & (tried < _NEWTON)) | at_first
     gives_up = by_newton & np.logical_not(goes_on)
     # The interior point tries Newton's method now and then, until it is spent. A path tries it when it sees its end.
     turns, until_newton = state.turns + state.by_interior, state.until_newton - state.by_interior
     stalls = np.where(by_interior, np.where(state.length < _STALLED, state.stalls + 1.0, 0.0), state.stalls)
     stalls = np.where(by_interior & np.logical_not(finite), _STALLS, stalls)
-    tries = (by_interior & finite & (until_newton <= 0.0)) | (by_path & (state.tries > 0.0) & finite)
+    due = (until_newton <= 0.0) | (error < _NEARER * state.before)
+    tries = (by_interior & finite & due) | (by_path & (state.tries > 0.0) & finite)
     resumes = gives_up | ((by_interior | by_path) & np.logical_not(tries))
     # When it is spent, the interior point starts once more, from impulses as large as those that would hold all rows
     # (gauge.py). When it is spent again, paths follow.
@@ -113,7 +118,7 @@ def decide(state: View) -> None:
     state.by_path = np.where(resumes & spent & (paths <= float(len(_PATH_STARTS))), 1.0, 0.0)
     state.starts_interior = np.where((gives_up | by_gauge) & (turns <= 0.0), state.by_interior, 0.0)
     state.starts_path = np.where(next_path, state.by_path, 0.0)
-    state.accepted = np.where(halved | tries, 1.0, 0.0)
+    state.accepted = np.where(halved | goes_on | tries, 1.0, 0.0)
     state.before = np.where(halved | tries, error, state.before)
     state.tried, state.turns, state.stalls = np.where(goes_on, tried, 0.0), turns, stalls
     state.until_newton = np.where(tries & by_interior, _NEXT_TRY, until_newton)
