@@ -68,7 +68,7 @@ class ClusterMemory(ResponseMemory):
     tau, a = Coordinate(), Coordinate()
 
 
-Node = Visit[BodyMemory, ClusterMemory]
+Visited = Visit[BodyMemory, ClusterMemory]
 
 
 def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -91,7 +91,7 @@ def forward_dynamics_program(robot: Robot, external: bool = False) -> Any:
 # Algorithm 1
 
 
-def outward(cluster: Node) -> None:
+def outward(cluster: Visited) -> None:
     """Forward pass #1: velocities. [lines 1-22; eq. 33]"""
     cluster.remember()
     for body in cluster.carriers:
@@ -99,7 +99,7 @@ def outward(cluster: Node) -> None:
     begin_pairs(cluster)
 
 
-def inward(cluster: Node) -> Cholesky:
+def inward(cluster: Visited) -> Cholesky:
     """Backward pass: articulated inertias and bias forces, passed on to the output bodies. [lines 24-35]
 
     Returns:
@@ -119,7 +119,7 @@ def inward(cluster: Node) -> Cholesky:
     return D
 
 
-def accelerate(cluster: Node) -> None:
+def accelerate(cluster: Visited) -> None:
     """Forward pass #2: accelerations. [lines 37-43; eq. 33, 52]"""
     memory = cluster.memory
     if cluster.grounded:

@@ -34,7 +34,7 @@ class Moving(ClusterRecord):
     a, tau = Coordinate(), Coordinate()
 
 
-Node = Visit[Record, Moving]
+Visited = Visit[Record, Moving]
 
 
 def _sweep(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
@@ -44,7 +44,7 @@ def _sweep(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
     return sweep
 
 
-def _locate(cluster: Node) -> None:
+def _locate(cluster: Visited) -> None:
     cluster.report_gap(moving=False)
 
 
@@ -57,8 +57,8 @@ def begin(cluster: Visit[Any, Any]) -> None:
 def _sum_over_terms(
     sweep: Sweep[Record, Moving],
     name: str,
-    function: Callable[[Node, int, int], None],
-    first: Callable[[Node], None] = begin,
+    function: Callable[[Visited, int, int], None],
+    first: Callable[[Visited], None] = begin,
 ) -> Any:
     """The program whose result is, for each actuator, a sum over its terms."""
     sweep.outward(first)
@@ -72,7 +72,7 @@ def actuator_positions_program(robot: Robot) -> Any:
     return _sum_over_terms(_sweep(robot, "actuator_positions"), "u", _position, _locate)
 
 
-def _position(cluster: Node, i: int, j: int) -> None:
+def _position(cluster: Visited, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
     term.total = term.total + term.gear * position_of(cluster, i, j)
 
@@ -82,7 +82,7 @@ def actuator_velocities_program(robot: Robot) -> Any:
     return _sum_over_terms(_sweep(robot, "actuator_velocities", "v"), "u_rate", _velocity)
 
 
-def _velocity(cluster: Node, i: int, j: int) -> None:
+def _velocity(cluster: Visited, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
     term.total = term.total + term.gear * (row_of(cluster, i, j) @ cluster.v)
 
@@ -92,7 +92,7 @@ def actuator_accelerations_program(robot: Robot) -> Any:
     return _sum_over_terms(_sweep(robot, "actuator_accelerations", "v", "a"), "u_rate2", _acceleration)
 
 
-def _acceleration(cluster: Node, i: int, j: int) -> None:
+def _acceleration(cluster: Visited, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
     wd = row_of(cluster, i, j) @ cluster.memory.a + cluster.g[cluster.shape.starts[i] + j]  # an entry of G ÿ + g
     term.total = term.total + term.gear * wd
@@ -133,7 +133,7 @@ def write_rows(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], int])
     visit_terms(sweep, _row, {}, provide)
 
 
-def _row(cluster: Node, i: int, j: int) -> None:
+def _row(cluster: Visited, i: int, j: int) -> None:
     row, gear, start = row_of(cluster, i, j), TermRecord(cluster.views.cluster).gear, 0
     for joint, free in zip(cluster.views.joints, cluster.shape.free, strict=True):
         if free:
@@ -151,11 +151,11 @@ def generalized_forces_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def _begin_forces(cluster: Node) -> None:
+def _begin_forces(cluster: Visited) -> None:
     begin(cluster)
     cluster.memory.tau = np.zeros(cluster.shape.freedoms)
 
 
-def _push(cluster: Node, i: int, j: int) -> None:
+def _push(cluster: Visited, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
     cluster.memory.tau = cluster.memory.tau + row_of(cluster, i, j) * (term.gear * term.force)

@@ -46,7 +46,7 @@ class BodyMemory(PlacedBody):
     m, h, I = collected(()), collected(3), collected(symmetric(3))  # noqa: E741
 
 
-Node = Visit[BodyMemory, ClimbingCluster]
+Visited = Visit[BodyMemory, ClimbingCluster]
 
 
 def mass_matrix_program(robot: Robot) -> Any:
@@ -72,7 +72,7 @@ def outward(cluster: Visit[PlacedBody, Any]) -> None:
         body.memory.E, body.memory.r, body.memory.S = body.Xo.E, body.Xo.r, body.S
 
 
-def inward(cluster: Node) -> None:
+def inward(cluster: Visited) -> None:
     """Composite inertias, passed on to the output bodies; the cluster's block H_kk, and its momenta F."""
     cluster.report_gap()
     inertia = {body: composite(body) for body in cluster.bodies}
@@ -89,7 +89,7 @@ def inward(cluster: Node) -> None:
         output.collect(m=sum(x.m for x in seen), h=sum(x.h for x in seen), I=sum(x.I for x in seen))
 
 
-def _inward_joint_by_joint(cluster: Node, composites: JointByJoint) -> None:
+def _inward_joint_by_joint(cluster: Visited, composites: JointByJoint) -> None:
     """The same for a large cluster: H of its tree is computed first, and then projected onto its independent joints."""
     cluster.memory.H = composites.D
     for output, momenta in zip(cluster.outputs, composites.W, strict=True):

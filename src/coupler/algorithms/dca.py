@@ -39,7 +39,7 @@ from coupler.model.merging import merged_positions_program, on_one_body_each
 from coupler.passes import Schedule, Visit, add_loads
 from coupler.spatial import RigidInertia, Transform, mirrored
 
-Node = Visit[PieceBody, PieceCluster]
+Visited = Visit[PieceBody, PieceCluster]
 
 
 def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
@@ -86,7 +86,7 @@ def find_velocities(whole: Assembly) -> None:
     schedule.run()
 
 
-def handle_motions(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
+def handle_motions(cluster: Visited, ports: Sequence[int], taken: Sequence[int]) -> None:
     """X and s = S ẏ: poses and velocities of a cluster's handles relative to its base; see `cluster_equations`."""
     cluster.remember()
     for body in (cluster.bodies[i] for i in ports):
@@ -129,7 +129,7 @@ def assemble(whole: Assembly) -> None:
     schedule.run()
 
 
-def cluster_equations(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
+def cluster_equations(cluster: Visited, ports: Sequence[int], taken: Sequence[int]) -> None:
     """The handle equations of a single cluster, with joint accelerations ÿ = y₀ − Y a + Σ Z f.
 
     This is the backward pass of C-ABA (aba.py) for a cluster that carries nothing, with the same p and y₀. Its bodies
@@ -285,7 +285,7 @@ def add_force_beyond(f: Any, Phi: Any, f_beyond: Any) -> Any:
     return f + Phi.T @ f_beyond
 
 
-def joint_accelerations(cluster: Node, ports: Sequence[int], taken: Sequence[int]) -> None:
+def joint_accelerations(cluster: Visited, ports: Sequence[int], taken: Sequence[int]) -> None:
     """ÿ = y₀ − Y a + Σ Z f."""
     ydd = cluster.memory.y0 - cluster.memory.Y @ cluster.outputs[0].a
     for body in (cluster.bodies[i] for i in ports):

@@ -65,7 +65,7 @@ class ClusterMemory(ArticulatedCluster, PathCluster):
     """The same, with y = D⁻¹ Sᵀ χᵀ: accelerations of joints per unit force, with the output bodies at rest."""
 
 
-Node = Visit[BodyMemory, ClusterMemory]
+Visited = Visit[BodyMemory, ClusterMemory]
 
 
 def inverse_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
@@ -117,7 +117,7 @@ def factorised(
     return D
 
 
-def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
+def propagate(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """A force at a frame, propagated to the output bodies: χ_λᵀ = Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [eq. 62]
 
     Args:
@@ -137,7 +137,7 @@ def pass_force_on(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
     return z
 
 
-def respond(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
+def respond(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """Accelerations per unit force at a frame: Ω = L X Ω_λ + S D⁻¹ Sᵀ χᵀ. [eq. 67]
 
     Computed as in forward pass #2 of C-ABA: ÿ = D⁻¹ (Sᵀ χᵀ − Uᵀ X Ω_λ), Ω = X Ω_λ + S ÿ. [eq. 64, 65]

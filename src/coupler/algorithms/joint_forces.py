@@ -62,7 +62,7 @@ class BondRecord(SharedBond):
     force_on = Indexed()  # of a coupling, by body
 
 
-Node = Visit[ForceBody, SharedCluster]
+Visited = Visit[ForceBody, SharedCluster]
 
 
 def joint_forces_layout(robot: Robot, actuators: tuple[str, ...] = ()) -> ForceLayout:
@@ -107,7 +107,7 @@ def joint_forces_program(
     return sweep.build()
 
 
-def transmit(cluster: Node, bonds: Sequence[Constraint], driven: np.ndarray, sharing: Sharing | None) -> None:
+def transmit(cluster: Visited, bonds: Sequence[Constraint], driven: np.ndarray, sharing: Sharing | None) -> None:
     """Forces across all joints of a cluster, passed on to its output bodies; see the module's text."""
     cluster.report_gap()
     force, passive = carry(cluster), passive_forces(cluster)
@@ -132,7 +132,7 @@ def transmit(cluster: Node, bonds: Sequence[Constraint], driven: np.ndarray, sha
         body.memory.actuator, body.memory.passive = tau[body.entries], passive[body.entries]
 
 
-def write_bond_forces(cluster: Node, loops: Loops, multipliers: Any) -> None:
+def write_bond_forces(cluster: Visited, loops: Loops, multipliers: Any) -> None:
     """Stores the forces of loop joints and couplings."""
     for i, (constraint, its_multipliers) in enumerate(by_constraint(loops, multipliers)):
         bond = BondRecord(cluster.views.bonds[i])
@@ -144,7 +144,7 @@ def write_bond_forces(cluster: Node, loops: Loops, multipliers: Any) -> None:
             bond.force_on[j] = on_joints[cluster.bodies[j].entries]
 
 
-def carry(cluster: Node) -> dict[Body[ForceBody], Any]:
+def carry(cluster: Visited) -> dict[Body[ForceBody], Any]:
     """The force across each tree joint with loops open, in the body's frame; output bodies collect it. [001, eq. 27]"""
     carried = {body: body.memory.f if body.carries else net_force(body) for body in cluster.bodies}
     for body in reversed(cluster.bodies):
@@ -156,7 +156,7 @@ def carry(cluster: Node) -> dict[Body[ForceBody], Any]:
     return carried
 
 
-def passive_forces(cluster: Node) -> Any:
+def passive_forces(cluster: Visited) -> Any:
     """k (rest − q) − d q̇ − A q̈ at all joints: the forces of springs and dampers, less those on armatures."""
     return cluster.springs - cluster.armatures * (cluster.G @ cluster.memory.a + cluster.g)
 

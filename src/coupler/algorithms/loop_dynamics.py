@@ -43,7 +43,7 @@ class LoopJoint(Record):
     w, w_fit, w_rate = provided(), provided(), provided()
 
 
-Node = Visit[aba.BodyMemory, ClusterMemory]
+Visited = Visit[aba.BodyMemory, ClusterMemory]
 
 
 def loop_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -112,7 +112,7 @@ def _provide(sweep: Sweep[Any, Any], w: Mapping[str, Any]) -> None:
     sweep.provide = provide
 
 
-def outward(cluster: Node) -> None:
+def outward(cluster: Visited) -> None:
     """Velocities and forces along the cluster's basis N; then as in C-ABA."""
     memory, shape = cluster.memory, cluster.shape
     memory.v, memory.tau = memory.v_given, memory.tau_given
@@ -122,7 +122,7 @@ def outward(cluster: Node) -> None:
     aba.outward(cluster)
 
 
-def accelerate(cluster: Node) -> None:
+def accelerate(cluster: Visited) -> None:
     """As in C-ABA; then ẇ = N ÿ + g, and w = N ẏ."""
     aba.accelerate(cluster)
     memory, independent = cluster.memory, cluster.shape.independent

@@ -33,7 +33,7 @@ class ClusterMemory(PathCluster):
     Y = ArticulatedCluster.Y
 
 
-Node = Visit[BodyMemory, ClusterMemory]
+Visited = Visit[BodyMemory, ClusterMemory]
 
 
 def pv_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> Any:
@@ -44,7 +44,7 @@ def pv_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> An
     return sweep.build()
 
 
-def inward(cluster: Node) -> None:
+def inward(cluster: Visited) -> None:
     """Articulated inertias, passed on to the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
     IA = articulated(cluster)
@@ -54,7 +54,7 @@ def inward(cluster: Node) -> None:
         cluster.memory.Y = IA.pass_on_inertia(D)
 
 
-def propagate(cluster: Node, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
+def propagate(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
     """A force at a frame, propagated to the output bodies [001, eq. 62], and y = R z."""
     cluster.memory.y = cluster.memory.R @ pass_force_on(cluster, active)
 

@@ -42,7 +42,7 @@ class ClusterMemory(ClusterRecord):
     a, tau = Coordinate(), Coordinate()
 
 
-Node = Visit[BodyMemory, ClusterMemory]
+Visited = Visit[BodyMemory, ClusterMemory]
 
 
 def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
@@ -61,7 +61,7 @@ def inverse_dynamics_program(robot: Robot, external: bool = False) -> Any:
     return sweep.build()
 
 
-def outward(cluster: Node) -> None:
+def outward(cluster: Visited) -> None:
     """Forward pass: velocities, accelerations, and the net force on each body. [eq. 33, 34]"""
     cluster.remember()
     for body in cluster.carriers:
@@ -69,7 +69,7 @@ def outward(cluster: Node) -> None:
         body.memory.f = net_force(body)
 
 
-def inward(cluster: Node) -> None:
+def inward(cluster: Visited) -> None:
     """Backward pass: forces across cluster joints, passed on to the output bodies, and τ. [eq. 31, 35]"""
     cluster.report_gap()
     ydd = cluster.memory.a

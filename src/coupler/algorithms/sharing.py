@@ -87,7 +87,7 @@ class SharedCluster(ClusterMemory):
     z, residuals = provided(), provided()
 
 
-Node = Visit[Any, Any]
+Visited = Visit[Any, Any]
 
 
 class SharedRows:
@@ -120,7 +120,7 @@ class SharedRows:
 
 
 def shared_multipliers(
-    cluster: Node, loops: Loops, sharing: Sharing, force: dict[Any, Any], s: Any, undriven: np.ndarray
+    cluster: Visited, loops: Loops, sharing: Sharing, force: dict[Any, Any], s: Any, undriven: np.ndarray
 ) -> Any:
     """λ of all rows, with z chosen by a rule; see the module's text.
 
@@ -164,7 +164,7 @@ def least(R: Any, C: Any) -> Any:
 class Loads:
     """The loads of all joints of a cluster as matrices: R₀ in the first column, R₁ in the others."""
 
-    def __init__(self, cluster: Node, loops: Loops, multipliers: Any, force: dict[Any, Any]) -> None:
+    def __init__(self, cluster: Visited, loops: Loops, multipliers: Any, force: dict[Any, Any]) -> None:
         self._cluster, self._loops = cluster, loops
         spared, nothing = spared_by_loops(cluster, loops, multipliers), np.zeros((6, multipliers.shape[1] - 1))
         self.joints: list[Any] = []  # on the child, in the frame in which the joint ends
@@ -206,7 +206,7 @@ def by_constraint(loops: Loops, multipliers: Any) -> Iterator[tuple[Constraint, 
     return zip(loops.constraints, np.split(multipliers, ends), strict=True)
 
 
-def spared_by_loops(cluster: Node, loops: Loops, multipliers: Any) -> dict[Any, Any]:
+def spared_by_loops(cluster: Visited, loops: Loops, multipliers: Any) -> dict[Any, Any]:
     """By body, how much less its tree joint transmits because of loop joints, in the body's frame."""
     spared: dict[Any, Any] = {}
     for i, (constraint, its_multipliers) in enumerate(by_constraint(loops, multipliers)):

@@ -64,7 +64,7 @@ class Reaching(ClusterRecord):
     longest, growth = provided(), provided()
 
 
-Node = Visit[Record, Reaching]
+Visited = Visit[Record, Reaching]
 
 
 def is_answered_by_program(robot: Robot) -> bool:
@@ -98,7 +98,7 @@ def reach_program(robot: Robot) -> Program:
     sweep.vectors["q"] = q
     groups = ActuatedGroups(sweep)
 
-    def each_cluster(function: Callable[[Node], None]) -> None:
+    def each_cluster(function: Callable[[Visited], None]) -> None:
         schedule = sweep.schedule()
         for k in groups.clusters:
             sweep.visit(schedule, function, k, provide=provide)
@@ -123,18 +123,18 @@ def reach_program(robot: Robot) -> Program:
     return sweep.build()
 
 
-def _begin(cluster: Node) -> None:
+def _begin(cluster: Visited) -> None:
     cluster.report_gap(moving=False)
     cluster.memory.last = np.array(0.0)
 
 
-def _look(cluster: Node) -> None:
+def _look(cluster: Visited) -> None:
     cluster.remember_positions()
     if not cluster.shape.solved:
         cluster.memory.shift = -(cluster.K_inverse @ cluster.loops.residuals())
 
 
-def _subtract(cluster: Node, i: int, j: int) -> None:
+def _subtract(cluster: Visited, i: int, j: int) -> None:
     """Subtracts from an actuator's target its position once loops are closed."""
     term, position = TermRecord(cluster.views.cluster), position_of(cluster, i, j)
     if not cluster.shape.solved:
@@ -148,7 +148,7 @@ def _step(A: Any, spanning: Sequence[int], missing: Any) -> tuple[Any, Any]:
     return z, A @ z - missing
 
 
-def _move(cluster: Node) -> None:
+def _move(cluster: Visited) -> None:
     """Takes a cluster's step, and compares its length with the one before."""
     memory, shape = cluster.memory, cluster.shape
     w = np.zeros(int(shape.starts[-1])) + 0.0 * memory.z[0]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.baselines.spanning_tree import (
-    Node,
     Reversed,
+    Visited,
     independent_entries,
     joint_entries,
     tree_dynamics,
@@ -57,7 +57,7 @@ def lagrange_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def spread_and_constrain(cluster: Node) -> None:
+def spread_and_constrain(cluster: Visited) -> None:
     """Positions and velocities of all joints, zero accelerations, and K and k."""
     cluster.report_gap()
     write_motion(cluster, np.zeros(int(cluster.shape.starts[-1])))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from coupler.algorithms.baselines.spanning_tree import (
-    Node,
     Reversed,
     Spanning,
+    Visited,
     add_mass_matrix,
     spanning_sweep,
     tree_mass_matrix,
@@ -51,7 +51,7 @@ def projected_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]
     return sweep.build()
 
 
-def place_and_project(cluster: Node) -> None:
+def place_and_project(cluster: Visited) -> None:
     """Positions of all joints, and G."""
     cluster.report_gap()
     for body in cluster.bodies:

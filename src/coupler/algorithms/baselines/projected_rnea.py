@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.algorithms.baselines.spanning_tree import Node, Spanning, spanning_sweep, write_motion
+from coupler.algorithms.baselines.spanning_tree import Spanning, Visited, spanning_sweep, write_motion
 from coupler.algorithms.rnea import inverse_dynamics_program
 from coupler.model import Robot
 from coupler.passes import Visit
@@ -27,7 +27,7 @@ def projected_rnea_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def spread(cluster: Node) -> None:
+def spread(cluster: Visited) -> None:
     """Positions, velocities w = G v and accelerations ẇ = G a + g of all joints."""
     cluster.report_gap()
     cluster.remember()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from coupler.algorithms.baselines.spanning_tree import (
-    Node,
     Reversed,
+    Visited,
     tree_dynamics,
     tree_mass_matrix,
     whole_G,
@@ -27,7 +27,7 @@ def projection_program(robot: Robot) -> Any:
     return sweep.build()
 
 
-def spread_and_project(cluster: Node) -> None:
+def spread_and_project(cluster: Visited) -> None:
     """Positions and velocities of all joints, their accelerations g at a = 0, and G."""
     cluster.report_gap()
     write_motion(cluster, cluster.g)

@@ -43,7 +43,7 @@ class ClusterMemory(ClusterRecord):
     a, tau = Coordinate(), Coordinate()
 
 
-Node = Visit[JointMemory, ClusterMemory]
+Visited = Visit[JointMemory, ClusterMemory]
 
 
 def spanning_sweep(robot: Robot, name: str) -> Sweep[JointMemory, ClusterMemory]:
@@ -106,7 +106,7 @@ class Spanning:
         return [values[at : at + rows * columns].reshape(rows, columns) for at, (rows, columns) in pairs]
 
 
-def tree_dynamics(robot: Robot, name: str, matrices: str, spread: Callable[[Node], None]) -> Any:
+def tree_dynamics(robot: Robot, name: str, matrices: str, spread: Callable[[Visited], None]) -> Any:
     """Begins a program a(q, v, tau) with the spanning tree's inertia and bias, and the loops' matrices.
 
     Args:
@@ -135,7 +135,7 @@ def add_mass_matrix(sweep: Sweep[Any, Any], spanning: Spanning, H: Any = None) -
     return H
 
 
-def write_motion(cluster: Node, wd: Any) -> None:
+def write_motion(cluster: Visited, wd: Any) -> None:
     """Writes the position, velocity and given acceleration of each joint into the spanning tree's vectors."""
     for body in cluster.bodies:
         body.memory.p, body.memory.w, body.memory.wd = cluster.q[body.number], body.w, wd[body.entries]

@@ -40,7 +40,7 @@ class HeldCluster(ClusterMemory):
     decay = provided()
 
 
-Node = Visit[OwnJoint, HeldCluster]
+Visited = Visit[OwnJoint, HeldCluster]
 
 
 def stabilized_rnea_program(robot: Robot, times: Mapping[str, float]) -> Any:
@@ -114,21 +114,21 @@ def _tree_forces(sweep: Sweep[OwnJoint, HeldCluster], spanning: Spanning) -> Non
     sweep.call(inverse_dynamics_program(spanning.tree), q=v["p"], v=v["w"], a=v["wd"], tau=v["f"])
 
 
-def spread(cluster: Node) -> None:
+def spread(cluster: Visited) -> None:
     """Positions, velocities, and accelerations g of all joints at a = 0; and G."""
     stabilize(cluster)
     cluster.memory.G = cluster.G
     write_motion(cluster, cluster.g)
 
 
-def spread_accelerated(cluster: Node) -> None:
+def spread_accelerated(cluster: Visited) -> None:
     """Positions, velocities, and accelerations ẇ = G a + g of all joints."""
     stabilize(cluster)
     cluster.remember()
     write_motion(cluster, cluster.G @ cluster.memory.a + cluster.g)
 
 
-def stabilize(cluster: Node) -> None:
+def stabilize(cluster: Visited) -> None:
     """Takes the given velocities, and replaces k by k − 2/T K w − φ/T², so that errors decay."""
     w = np.concatenate([body.memory.w_given for body in cluster.bodies])
     cluster.v = w[cluster.shape.independent]

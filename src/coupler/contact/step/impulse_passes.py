@@ -10,11 +10,11 @@ from coupler.algorithms.articulated import propagated, response
 from coupler.algorithms.factorization import acceleration
 from coupler.contact.step.columns import Passage
 from coupler.contact.step.inertia import answer
-from coupler.contact.step.memory import Node
+from coupler.contact.step.memory import Visited
 from coupler.passes import force_on_joints
 
 
-def climb(cluster: Node, passage: Passage) -> None:
+def climb(cluster: Visited, passage: Passage) -> None:
     """Forces by unit of impulse, as they are felt beyond a cluster: χᵀ := Xᵀ Lᵀ χᵀ, Lᵀ = 1 − U D⁻¹ Sᵀ. [001, eq. 62]"""
     active = [cluster.bodies[i] for i in passage.active]
     if passage.gates:
@@ -31,7 +31,7 @@ def climb(cluster: Node, passage: Passage) -> None:
             output.memory.P = felt if begins else output.memory.P + felt
 
 
-def weigh_gates(cluster: Node, gates: Sequence[int]) -> None:
+def weigh_gates(cluster: Visited, gates: Sequence[int]) -> None:
     """What forces on the gates of a cluster do: D⁻¹ B, Λ = Bᵀ D⁻¹ B, and M; see gates.py."""
     memory, bodies, one = cluster.memory, [cluster.bodies[i] for i in gates], np.eye(6)
     z = [force_on_joints(cluster, {body: one}) for body in bodies]
@@ -48,7 +48,7 @@ def weigh_gates(cluster: Node, gates: Sequence[int]) -> None:
         memory.gate_felt = np.block(felt)
 
 
-def _climb_through_gates(cluster: Node, passage: Passage) -> None:
+def _climb_through_gates(cluster: Visited, passage: Passage) -> None:
     """The same, of a cluster that columns enter at few bodies: z := Λ F, y := F, χᵀ := M F."""
     memory, active = cluster.memory, {i: cluster.bodies[i].memory.P for i in passage.active}
     nothing = np.zeros(next(iter(active.values())).shape)
@@ -60,7 +60,7 @@ def _climb_through_gates(cluster: Node, passage: Passage) -> None:
         output.memory.P = felt if begins else output.memory.P + felt
 
 
-def applying(located: Mapping[int, set[int]], gated: Container[int]) -> Callable[[Node], None]:
+def applying(located: Mapping[int, set[int]], gated: Container[int]) -> Callable[[Visited], None]:
     """The pass from impulses to velocities after the step; bodies that `Kick` has located get their change Δu.
 
     Args:
@@ -68,7 +68,7 @@ def applying(located: Mapping[int, set[int]], gated: Container[int]) -> Callable
         gated: the shapes, by identity, of clusters with gates.
     """
 
-    def apply_impulses(cluster: Node) -> None:
+    def apply_impulses(cluster: Visited) -> None:
         """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 64]"""
         dv = cluster.memory.dv
         if id(cluster.shape) in gated:

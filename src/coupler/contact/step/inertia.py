@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any
 
 from coupler.algorithms import efpa
-from coupler.contact.step.memory import Node
+from coupler.contact.step.memory import Visited
 from coupler.linear import Cholesky
 
 
-def factorise(cluster: Node) -> None:
+def factorise(cluster: Visited) -> None:
     """Factors of H: D⁻¹ or the factors of D, and Y = D⁻¹ Uᵀ X. [001, eq. 49, 55, 56]"""
     plan = cluster.shape.factors
     D = efpa.factorised(cluster, partial(Cholesky, plan=plan))
@@ -20,7 +20,7 @@ def factorise(cluster: Node) -> None:
         cluster.memory.factors = D.numbers(plan)
 
 
-def answer(cluster: Node, z: Any) -> Any:
+def answer(cluster: Visited, z: Any) -> Any:
     """D⁻¹ z: how a cluster's joints answer forces z on them."""
     if cluster.shape.factors is None:
         return cluster.memory.Dinv @ z

@@ -25,7 +25,7 @@ from coupler.algorithms.factorization import acceleration
 from coupler.contact.floating import frame_rotation_bias
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.step.inertia import answer, factorise
-from coupler.contact.step.memory import Node, StageBody, StepBody, StepCluster
+from coupler.contact.step.memory import StageBody, StepBody, StepCluster, Visited
 from coupler.graph import Buffer, Vector, View, fields, may_differ
 from coupler.passes import Body, Sweep, TreeRecord, across_joints, add_loads, force_on_joints
 
@@ -117,7 +117,7 @@ class Kick:
             builder.loop(_end_round, progress=progress)
         return loads
 
-    def _begin(self, cluster: Node) -> None:
+    def _begin(self, cluster: Visited) -> None:
         """Positions, and the velocities of joints and bodies with which the first round begins."""
         memory = cluster.memory
         if cluster.tangent:
@@ -143,15 +143,15 @@ class Kick:
     def _is_located(self, body: Body[StepBody]) -> bool:
         return body.number in self.located[id(body.cluster.shape)]
 
-    def factorise_and_answer(self, cluster: Node) -> None:
+    def factorise_and_answer(self, cluster: Visited) -> None:
         """Factors of H, and their answer in the first round."""
         factorise(cluster)
         self._answer_first(cluster)
 
-    def _answer_first(self, cluster: Node) -> None:
+    def _answer_first(self, cluster: Visited) -> None:
         self._answer(cluster, first=True)
 
-    def _answer(self, cluster: Node, first: bool = False) -> None:
+    def _answer(self, cluster: Visited, first: bool = False) -> None:
         """y0: accelerations of joints by the forces that bodies need, if all carriers stay. [001, eq. 34, 56]"""
         memory, bodies = cluster.memory, cluster.bodies
         passive = cluster.springs
@@ -175,7 +175,7 @@ class Kick:
                 felt = propagated(cluster, output, memory.Y, carried, -u)
                 output.collect(f=felt + TreeRecord(memory.view).force if cluster.looped else felt)
 
-    def _accelerate(self, cluster: Node) -> None:
+    def _accelerate(self, cluster: Visited) -> None:
         """Accelerations [001, eq. 33, 52], and velocities of joints and bodies after the step without impulses."""
         memory, ydd = cluster.memory, accelerated(cluster)
         u = memory.start + memory.step * (ydd + rotation_biases(cluster))
@@ -191,7 +191,7 @@ class Kick:
                 a = acceleration(body, ydd) + (body.memory.bias if body.carries else _bias(body)) + fall
                 StageBody(body.memory.view).ahead = body.memory.start + memory.step * a
 
-    def _go_between(self, cluster: Node, u: Any) -> None:
+    def _go_between(self, cluster: Visited, u: Any) -> None:
         """v̄ for the next round, and by how much it differs from the v̄ of this one."""
         memory, v_used = cluster.memory, cluster.v
         v, weight, speeds = 0.5 * (memory.start + u), 1.0, np.abs(u)
@@ -210,7 +210,7 @@ class Kick:
         memory.v = v
 
 
-def accelerated(cluster: Node) -> Any:
+def accelerated(cluster: Visited) -> Any:
     """ÿ of a cluster: y0, less its response to the accelerations of its carriers. [001, eq. 33, 52]"""
     memory = cluster.memory
     ydd = memory.y0
@@ -221,7 +221,7 @@ def accelerated(cluster: Node) -> Any:
     return ydd
 
 
-def move(cluster: Node) -> None:
+def move(cluster: Visited) -> None:
     """Velocities v̄ of bodies, and their accelerations where ÿ = 0. [001, eq. 33]"""
     cluster.remember_velocities()
     for body in cluster.carriers:
@@ -235,7 +235,7 @@ def _bias(body: Body[StepBody]) -> Any:
     return body.Xo @ above + body.c
 
 
-def rotation_biases(cluster: Node) -> Any:
+def rotation_biases(cluster: Visited) -> Any:
     """ω × v of floating bodies (see `frame_rotation_bias`), and zeros for all other joints."""
     biases: list[Any] = []
     for i, (kind, free) in enumerate(zip(cluster.shape.kinds, cluster.shape.free, strict=True)):

@@ -47,4 +47,4 @@ class StepCluster(efpa.RespondingCluster, ColumnCluster):
     dv = provided()  # what impulses do to its joints, if all that carries it stays
 
 
-Node = Visit[StepBody, StepCluster]
+Visited = Visit[StepBody, StepCluster]

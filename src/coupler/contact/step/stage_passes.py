@@ -9,32 +9,32 @@ import numpy as np
 
 from coupler.contact.step.drift import LoopJoint
 from coupler.contact.step.kick import accelerated, move, rotation_biases
-from coupler.contact.step.memory import Node
+from coupler.contact.step.memory import Visited
 from coupler.passes import Visit
 
-Pass = Callable[[Node], None]
+Pass = Callable[[Visited], None]
 
 
-def _joints(cluster: Node) -> list[tuple[Any, int]]:
+def _joints(cluster: Visited) -> list[tuple[Any, int]]:
     """The joints of a cluster whose velocities are carried, and how many velocities each has."""
     views, shape = cluster.views.joints, cluster.shape
     sizes = [kind.nv if cluster.tangent else len(free) for kind, free in zip(shape.kinds, shape.free, strict=True)]
     return [(view, size) for view, size in zip(views, sizes, strict=True) if size]
 
 
-def _read(cluster: Node, name: str) -> Any:
+def _read(cluster: Visited, name: str) -> Any:
     """A cluster's entries of a vector of `Stages`."""
     return np.concatenate([getattr(joint, f"stage_{name}") for joint, _ in _joints(cluster)])
 
 
-def _store(cluster: Node, name: str, values: Any) -> None:
+def _store(cluster: Visited, name: str, values: Any) -> None:
     start = 0
     for joint, size in _joints(cluster):
         setattr(joint, f"stage_{name}", values[start : start + size])
         start += size
 
 
-def _carried_rates(cluster: Node, ydd: Any) -> Any:
+def _carried_rates(cluster: Visited, ydd: Any) -> Any:
     """Rates of carried velocities, from accelerations along the cluster's basis."""
     return cluster.G @ ydd + cluster.g if cluster.tangent else ydd
 
@@ -42,7 +42,7 @@ def _carried_rates(cluster: Node, ydd: Any) -> Any:
 def first_rates(jumping: bool) -> Pass:
     """The pass to rates at the start of a step, and, where impacts jump, to what they add in the end."""
 
-    def find_first_rates(cluster: Node) -> None:
+    def find_first_rates(cluster: Visited) -> None:
         """Rates at the start, from the velocities with impulses that Euler's method gives."""
         memory = cluster.memory
         ydd = (memory.v_next - memory.start) / memory.step - rotation_biases(cluster)
@@ -56,7 +56,7 @@ def first_rates(jumping: bool) -> Pass:
 def settling(pushed: bool) -> Pass:
     """The pass to positions and velocities of a stage; with `pushed`, joints feel limits and dry friction."""
 
-    def settle(cluster: Node) -> None:
+    def settle(cluster: Visited) -> None:
         """Positions and velocities of a stage, and forces at joints."""
         memory, x, shape, joints = cluster.memory, _read(cluster, "x"), cluster.shape, cluster.views.joints
         memory.v = cluster.G.T @ x if cluster.tangent else x
@@ -72,7 +72,7 @@ def settling(pushed: bool) -> Pass:
     return settle
 
 
-def rates(cluster: Node) -> None:
+def rates(cluster: Visited) -> None:
     """Rates of velocities. [001, eq. 33, 52]"""
     _store(cluster, "x_rate", _carried_rates(cluster, accelerated(cluster)))
 
