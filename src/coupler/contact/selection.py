@@ -25,6 +25,7 @@ from coupler.graph import state_by_state
 from coupler.model import ModelError, Robot
 from coupler.model.joint import Joint
 from coupler.model.tree import GROUND
+from coupler.model.wording import length
 
 _OVERLAP = 1e-4  # m: shapes that overlap less in the neutral configuration just touch
 _NEAR = 0.25  # of the size of both: shapes that come nearer in one of the poses may touch in another
@@ -51,10 +52,8 @@ class Selection:
         """Why pairs are left out, by name; of pairs of the same name, the deepest or nearest counts."""
         far = dict(sorted(self.far, key=lambda pair: -pair[1]))
         overlapping = dict(sorted(self.overlapping, key=lambda pair: pair[1]))
-        reasons = {name: f"never nearer than {1e3 * apart:.3g} mm in the poses tried" for name, apart in far.items()}
-        return reasons | {
-            name: f"overlaps by {1e3 * by:.3g} mm in the neutral pose" for name, by in overlapping.items()
-        }
+        reasons = {name: f"never nearer than {length(apart)} in the poses tried" for name, apart in far.items()}
+        return reasons | {name: f"overlaps by {length(by)} in the neutral pose" for name, by in overlapping.items()}
 
 
 def chosen(pairs: Sequence[Pair], patterns: Iterable[str]) -> list[Pair]:

@@ -52,6 +52,11 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1) -> str:
     return "\n".join("  ".join(row).rstrip() for row in cells)
 
 
+def length(metres: float) -> str:
+    """A length in mm, or in m from one metre on."""
+    return f"{metres:.3g} m" if metres >= 0.9995 else f"{1e3 * metres:.3g} mm"
+
+
 def in_state(state: Sequence[int]) -> str:
     """Names a state of a batch by its index; empty if there is no batch."""
     return f" in state {tuple(state) if len(state) > 1 else state[0]}" if state else ""

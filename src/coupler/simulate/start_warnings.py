@@ -9,7 +9,7 @@ from coupler.contact.collision.proximity import Proximity
 from coupler.contact.scene import ContactScene, limited_joints, recovery_speeds, turns
 from coupler.model import Robot
 from coupler.model.errors import warn
-from coupler.model.wording import counted, in_state, some
+from coupler.model.wording import counted, in_state, length, some
 from coupler.simulate.engine import Engine
 
 _TOLD = 1e-4  # m or rad: deeper overlaps at the start are reported; posing a robot leaves smaller ones
@@ -44,7 +44,7 @@ def warn_of_selection(engine: Engine) -> None:
         more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
         warn(
             f"robot {engine.robot.name!r}: what overlaps in its neutral pose does not touch: {name}, by "
-            f"{depth * 1e3:.3g} mm{more}; `Simulation.left_out` lists all, and contacts=[...] takes those that it "
+            f"{length(depth)}{more}; `Simulation.left_out` lists all, and contacts=[...] takes those that it "
             "names in full"
         )
 
@@ -80,7 +80,7 @@ def warn_of_overlaps(
             where = f"{len(states)} of {counted(least.size, 'state')} ({named}), in "
             state = in_state([int(i) for i in np.unravel_index(int(least.argmin()), least.shape)])
         contacts = counted(int((gaps < -_TOLD).sum()), "contact")
-        depth = f"{engine.contacts[int(gaps.argmin())]} by {-deepest * 1e3:.3g} mm{state}"
+        depth = f"{engine.contacts[int(gaps.argmin())]} by {length(-deepest)}{state}"
         findings.append(f"overlaps at the start in {where}{contacts}, {depth}, {_parted(robot, scene, deepest)}")
     if joints:
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""

@@ -7,7 +7,7 @@ import pytest
 import coupler
 from coupler import ModelError, RobotBuilder
 from coupler.model import Revolute, Sphere
-from coupler.model.wording import listed
+from coupler.model.wording import length, listed
 
 
 def test_names_like_the_one_asked_for_come_first() -> None:
@@ -37,3 +37,8 @@ def test_the_ground_is_among_the_bodies() -> None:
     b.joint("hinge", Revolute((0, 1, 0)), "world", "link")
     with pytest.raises(ModelError, match="there is no body 'world'; there are 'ground', 'link'"):
         b.build()
+
+
+def test_lengths_are_told_in_the_unit_that_reads_best() -> None:
+    told = [length(metres) for metres in (2.5e-5, 0.02, 0.9994, 0.9996, 12.345)]
+    assert told == ["0.025 mm", "20 mm", "999 mm", "1 m", "12.3 m"]
