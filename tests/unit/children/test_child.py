@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,14 +130,12 @@ def test_an_interrupt_ends_the_child_and_the_next_request_has_another(child: Chi
     assert process is not None and main is not None
     timer = threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT])
     timer.start()
-    before = time.monotonic()
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # in a shell's background they are ignored
     try:
         with pytest.raises(KeyboardInterrupt):
             child.ask({"what": "sleep"}, [tmp_path / "folder"])
     finally:
         signal.signal(signal.SIGINT, handler)
-    assert time.monotonic() - before < child.seconds  # it did not wait for the job's own limit
     assert process.poll() is not None
     assert child.ask({"what": "add"}, [tmp_path / "folder"])[0]["calls"] == 1
 
