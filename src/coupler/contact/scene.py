@@ -41,7 +41,7 @@ class ContactScene:
 
     pairs: tuple[Pair, ...]
     step: float
-    tolerance: float = 1e-9
+    tolerance: float = 1e-9  # m/s: a contact that is wrong by it moves 3 mm in a month
     sweeps: int = 10
     limits: bool = True
     external: bool = False

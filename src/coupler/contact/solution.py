@@ -7,6 +7,8 @@ from enum import Enum
 
 import numpy as np
 
+TOLERANCE = 1e-10  # m/s: the residual that solvers of whole problems reach if no other is asked for
+
 
 class Status(Enum):
     """How a solver ended."""

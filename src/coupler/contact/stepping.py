@@ -45,7 +45,7 @@ from coupler.contact.problem import ContactProblem
 from coupler.contact.rebounds import Rebounds
 from coupler.contact.restitution import LAG
 from coupler.contact.scene import rebounding, travelling
-from coupler.contact.solution import Solution
+from coupler.contact.solution import TOLERANCE, Solution
 from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
@@ -185,7 +185,7 @@ def contact_impulses(
         solution = solver(problem, start=start)
     else:
         acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, touches, rows, seen)
-        solution = acting.solve(problem, solver, start, options.get("tolerance", 1e-10))
+        solution = acting.solve(problem, solver, start, options.get("tolerance", TOLERANCE))
         moved = np.zeros(len(rows), bool)
         for i, before, after in zip(first_rows(touches), touches, acting.touches, strict=True):
             moved[i : i + before.cone.size] = after is not before

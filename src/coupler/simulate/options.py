@@ -11,6 +11,7 @@ import numpy as np
 from coupler.contact.laws import RECOVERY, gap_seen
 from coupler.contact.pairs import FRICTION, Turning
 from coupler.contact.restitution import Restitution
+from coupler.contact.scene import ContactScene
 from coupler.contact.scheme import SCHEMES
 from coupler.model import ModelError
 from coupler.model.numbers import numbers, positive_integer, switch
@@ -59,8 +60,8 @@ class SimulationOptions:
     penetration: str | float | None = None
     recovery: float = RECOVERY
     limits: bool = True
-    tolerance: float = 1e-9
-    sweeps: int = 10
+    tolerance: float = ContactScene.tolerance
+    sweeps: int = ContactScene.sweeps
 
     def __post_init__(self) -> None:
         """Checks all values and brings each to one form, so that options compare and hash by value.

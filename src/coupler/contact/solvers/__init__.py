@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.problem import ContactProblem
-from coupler.contact.solution import Solution
+from coupler.contact.solution import TOLERANCE, Solution
 from coupler.contact.solvers import admm, bisection, cascade, gauss_seidel, lemke
 from coupler.model.errors import ModelError
 
@@ -26,7 +26,7 @@ def solve(
     method: str = "bisection",
     *,
     start: np.ndarray | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float = TOLERANCE,
     **options: Any,
 ) -> Solution:
     """Solves a contact problem.

@@ -22,7 +22,7 @@ import numpy as np
 from coupler.contact.laws import de_saxce_shift, nearest_in_cone
 from coupler.contact.problem import Cones, ContactProblem
 from coupler.contact.residuals import reached, residual
-from coupler.contact.solution import Solution, Status
+from coupler.contact.solution import TOLERANCE, Solution, Status
 from coupler.contact.solvers.newton import polished
 
 _PROXIMAL = 1e-6  # η, relative to unit mobilities
@@ -32,7 +32,7 @@ _POLISH = 25  # iterations between attempts to finish with Newton steps
 
 
 def solve(
-    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, iterations: int = 20_000
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = TOLERANCE, iterations: int = 20_000
 ) -> Solution:
     """Solves a contact problem by ADMM on the round cones; every 25th iteration, Newton steps try to finish it.
 

@@ -29,7 +29,7 @@ from math import inf, sqrt
 import numpy as np
 
 from coupler.contact.problem import Cone, ContactProblem
-from coupler.contact.solution import Solution
+from coupler.contact.solution import TOLERANCE, Solution
 from coupler.contact.solvers.gauss_seidel import projected_step
 from coupler.contact.solvers.sweep import Update, sweep
 
@@ -43,7 +43,7 @@ _GRID = np.stack([_COS, _SIN, _COS**2, _SIN**2, _COS * _SIN], axis=1)
 
 
 def solve(
-    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, iterations: int = 2_000
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = TOLERANCE, iterations: int = 2_000
 ) -> Solution:
     """Solves a contact problem by sweeps that solve each contact exactly.
 

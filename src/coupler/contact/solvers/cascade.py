@@ -16,7 +16,7 @@ from coupler.contact.kernels import assign, clear, copy
 from coupler.contact.problem import Bilateral, Block, Bounded, Cone, ContactProblem, Unilateral
 from coupler.contact.residuals import reached, residual
 from coupler.contact.rows import ContactRows
-from coupler.contact.solution import Solution, Status
+from coupler.contact.solution import TOLERANCE, Solution, Status
 from coupler.contact.solvers import bisection
 from coupler.contact.step.columns import Node
 from coupler.contact.step.interaction import InteractingBlocks
@@ -29,7 +29,7 @@ _FAR = 1e30  # a velocity that no row reaches, for rows without a limit
 
 
 def solve(
-    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = 1e-10, iterations: int = 10
+    problem: ContactProblem, *, start: np.ndarray | None = None, tolerance: float = TOLERANCE, iterations: int = 10
 ) -> Solution:
     """Solves a problem by sweeps, then by Newton's method, an interior-point method and path following.
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from coupler.contact import laws
 from coupler.contact.problem import Cone, ContactProblem
-from coupler.contact.solution import Solution
+from coupler.contact.solution import TOLERANCE, Solution
 from coupler.contact.solvers.sweep import Update, sweep
 from coupler.model.errors import ModelError
 
@@ -15,7 +15,7 @@ def solve(
     problem: ContactProblem,
     *,
     start: np.ndarray | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float = TOLERANCE,
     iterations: int = 10_000,
     relaxation: float = 1.0,
 ) -> Solution:

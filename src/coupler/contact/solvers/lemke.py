@@ -21,7 +21,7 @@ import numpy as np
 from coupler.contact.laws import discs
 from coupler.contact.problem import Bilateral, Bounded, Cone, ContactProblem, Unilateral
 from coupler.contact.residuals import reached, residual
-from coupler.contact.solution import Solution, Status
+from coupler.contact.solution import TOLERANCE, Solution, Status
 from coupler.model.errors import ModelError
 
 _ROUNDING = 1e-14  # of the largest entry: what impulses that move nothing leave in A by rounding
@@ -33,7 +33,7 @@ def solve(
     problem: ContactProblem,
     *,
     start: np.ndarray | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float = TOLERANCE,
     iterations: int = 2_000,
     directions: int = 8,
 ) -> Solution:
