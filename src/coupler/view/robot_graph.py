@@ -221,9 +221,10 @@ class _Curves:
     def _write(self, label: str, points: np.ndarray, outwards: np.ndarray, colour: str) -> None:
         """Writes a label beside a curve, where there is room and as near to its middle as possible."""
         half = np.array([text_width(label, SMALL) / 2, 6.0])
-        places = points + outwards * (abs(outwards) @ half + 3)
+        aside, off_middle = outwards * (abs(outwards) @ half + 3), abs(np.linspace(-5, 5, len(points)))
+        places = np.concatenate([points + aside, points - aside])
         boxes = _around(places, half)
-        best = np.argmin(self._crowd(boxes) + abs(np.linspace(-5, 5, len(places))))
+        best = np.argmin(self._crowd(boxes) + np.concatenate([off_middle, off_middle + 1]))
         self._take(boxes[[best]], weight=20)
         add(self.labels, "text", label, x=places[best, 0], y=places[best, 1] + 3.5, fill=colour)
 

@@ -235,6 +235,18 @@ def test_large_robots_take_little_time(shape: str) -> None:
     assert any("body 1000" in tip for tip in tips) and any("joint 1000" in tip for tip in tips)
 
 
+@pytest.mark.parametrize("name", ["rh5_manus", "charmie", "tello"])
+def test_labels_of_loops_cover_no_body(name: str, tmp_path: Path) -> None:
+    picture = coupler.robots.load(name).draw(tmp_path / "robot.svg").read_text()
+    boxes = np.array([box(rect(node)) for node in nodes(picture, "bodies")])
+    labels = [text for text in panel(picture, "bodies").iter(f"{SVG}text") if "fill" in text.attrib]
+    assert labels
+    for label in labels:
+        x, y, half = float(label.attrib["x"]), float(label.attrib["y"]), 2.0 * len(label.text or "")  # at least
+        covered = (boxes[:, 0] < x + half) & (boxes[:, 2] > x - half) & (boxes[:, 1] < y) & (boxes[:, 3] > y - 6.0)
+        assert not covered.any(), label.text
+
+
 def test_robots_are_drawn_as_svg_and_nothing_else(tmp_path: Path) -> None:
     robot = coupler.robots.load("four_bar")
     with pytest.raises(ModelError, match=r"leg\.png: robots are drawn as SVG; name it 'leg\.svg'"):
