@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0, 1 if something failed, or 2 if the command was not understood. `check` has its own.
     """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who started us
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     try:
         status = _run(list(sys.argv[1:] if arguments is None else arguments))
         sys.stdout.flush()
@@ -43,8 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has closed it, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ModelError, OSError) as error:
+    except ModelError as error:
         complain(error)
+        return 1
+    except OSError as error:
+        complain(f"{error.filename or 'the output'}: {error.strerror or error}")
         return 1
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -12,6 +12,7 @@ from coupler.cli.landing import land
 from coupler.cli.output import fitted, heading
 from coupler.cli.parser import Verb
 from coupler.model import Robot
+from coupler.model.outputs import made_folder
 from coupler.robots import load
 from coupler.studies.report import best_times
 
@@ -30,7 +31,7 @@ def _add(parser: ArgumentParser) -> None:
 
 
 def _run(given: Namespace) -> int:
-    given.out.mkdir(parents=True, exist_ok=True)
+    made_folder(given.out)
     robot = load("mini_cheetah")
     _clusters(robot)
     _speed(robot)

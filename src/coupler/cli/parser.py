@@ -53,7 +53,8 @@ class Verb:
 def add_file(parser: ArgumentParser, name: str = "FILE") -> None:
     """Adds the argument for the robot, or for a log, and the options for reading the robot's file."""
     robot, log = "a robot: URDF, xacro, MJCF or SDFormat, or the name of a bundled one", "a log: .clog or .npz"
-    parser.add_argument("file", metavar=name, help="; or ".join([robot] * (name != "LOG") + [log] * ("LOG" in name)))
+    about = "; or ".join([robot] * (name != "LOG") + [log] * ("LOG" in name))
+    parser.add_argument("file", metavar=name, type=_not_empty, help=about)
     group = parser.add_argument_group("reading the file")
     group.add_argument("--closures", metavar="FILE", help="a YAML file with its loops; `none` ignores such files")
     group.add_argument("--floating", action="store_true", help="give it a floating base")
@@ -101,6 +102,12 @@ def check_out(out: Path, given: Namespace) -> None:
 
 def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ArgumentTypeError("it is empty; name a file")
+    return text
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -93,8 +93,8 @@ def load(
 
 
 def _file(path: Any) -> Path:
-    if not isinstance(path, str | Path):
-        raise ModelError(f"a robot is loaded from the path of a file, got {path!r}")
+    if not isinstance(path, str | Path) or not str(path):
+        raise ModelError(f"a robot is loaded from the path of a file, got {clipped(path)}")
     file, name = Path(path), clipped(path, 1000, quote=False)
     if os.path.isdir(file):
         raise ModelError(f"{name}: it is a folder; name the robot's file in it")

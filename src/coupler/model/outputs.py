@@ -35,6 +35,21 @@ def check_target(path: Any) -> Path:
     return path
 
 
+def made_folder(path: Path) -> Path:
+    """The path of a folder, which is made if it does not exist.
+
+    Raises:
+        ModelError: if it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        raise ModelError(f"{path}: it is a file; name a folder") from None
+    except (OSError, ValueError) as error:
+        raise ModelError(f"{path}: the folder cannot be made: {getattr(error, 'strerror', None) or error}") from None
+    return path
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[BinaryIO]:
     """Opens a file for writing that replaces an existing one once all is written.

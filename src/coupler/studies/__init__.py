@@ -7,6 +7,7 @@ from importlib import import_module
 from pathlib import Path
 
 from coupler.model import ModelError
+from coupler.model.outputs import made_folder
 from coupler.model.wording import listed
 from coupler.studies.page import write_page
 from coupler.studies.report import LeftOut, Record, recorded
@@ -91,7 +92,7 @@ def run_all(folder: Path, *, full: bool = False) -> list[Record]:
 
 
 def _run(record: Record, module: str, folder: Path) -> Record:
-    folder.mkdir(parents=True, exist_ok=True)
+    made_folder(folder)
     with recorded(record):
         import_module(f"coupler.studies.{module}").run(record.name, folder)
     return record

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coupler import __version__, robots
+from coupler import __version__, load, robots
 from coupler.cli import VERBS, info, main
 from coupler.model import ModelError
 
@@ -140,6 +140,29 @@ def test_a_closed_pipe_is_no_error() -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait() == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.parametrize(("to", "status", "told"), [(">/dev/full", 1, "No space left on device"), (">&-", 0, "")])
+def test_output_that_cannot_be_written(to: str, status: int, told: str) -> None:
+    command = f"exec '{sys.executable}' -m coupler study {to}"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == status
+    assert done.stderr == (f"coupler: the output: {told}\n" if told else "")
+
+
+@pytest.mark.parametrize("verb", ["study 003-table2", "demo"])
+def test_a_file_where_a_folder_is_wanted(verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").touch()
+    assert main([*verb.split(), "--out", str(tmp_path / "out")]) == 1
+    assert err(capsys) == f"{tmp_path / 'out'}: it is a file; name a folder"
+
+
+def test_an_empty_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", ""]) == 2
+    assert err(capsys).startswith("argument FILE: it is empty; name a file")
+    with pytest.raises(ModelError, match="loaded from the path of a file, got ''"):
+        load("")
 
 
 def test_headings_are_bold_on_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
