@@ -23,6 +23,8 @@ from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull
 from coupler.spatial import Transform
 
+_NO_DIRECTION = 1e-9  # m, or the sine of an angle: what separates shapes is not looked for along shorter vectors
+
 
 class Proximity:
     """Pairs of shapes in configurations of their robot.
@@ -145,7 +147,7 @@ def _separation(one: _Placed, other: _Placed, between: np.ndarray) -> np.ndarray
     across = np.cross(axes[0][:, :, None], axes[1][:, None]).reshape(len(between), 9, 3)
     directions = np.concatenate([between[:, None], *axes, across], axis=1)
     length = np.linalg.norm(directions, axis=-1, keepdims=True)
-    d = np.where(length > 1e-9, directions / np.maximum(length, 1e-9), np.array([0.0, 0.0, 1.0]))
+    d = np.where(length > _NO_DIRECTION, directions / np.maximum(length, _NO_DIRECTION), np.array([0.0, 0.0, 1.0]))
     along = np.einsum("ski,si->sk", d, between)
     d = d * np.where(along < 0.0, -1.0, 1.0)[:, :, None]
     return (np.abs(along) - one.reach(-d) - other.reach(d)).max(axis=1)

@@ -24,6 +24,7 @@ from coupler.contact.problem import Cones, ContactProblem
 from coupler.contact.residuals import reached, residual
 from coupler.contact.solution import TOLERANCE, Solution, Status
 from coupler.contact.solvers.newton import polished
+from coupler.model.tolerances import TINY
 
 _PROXIMAL = 1e-6  # η, relative to unit mobilities
 _RELAXED = 1.6  # over-relaxation of x
@@ -75,7 +76,7 @@ def solve(
 
 def _balance(primal: float, dual: float, impulse: float, velocity: float) -> float:
     """The factor on ρ that makes the two residuals, each relative to its own variable, equal."""
-    primal, dual = primal / max(impulse, 1e-300), dual / max(velocity, 1e-300)
+    primal, dual = primal / max(impulse, TINY), dual / max(velocity, TINY)
     if min(primal, dual) <= 0.0:
         return 1.0
     factor = np.sqrt(primal / dual)

@@ -43,6 +43,7 @@ WALLS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0
 FURTHER = 1.25  # of a shape's radius: how far around its centre the ground is searched
 _BOUND = 0.25  # of a shape's radius: ground further away from the shape is ignored
 _MOST = 128  # grid points along an axis of a window, at most
+_ROUNDING = 1e-9  # of a reach: what touches the ball but for rounding counts
 
 
 def count(shape: Geometry) -> int:
@@ -141,4 +142,4 @@ def _around(shape: Geometry, field: HeightField, p: np.ndarray, reach: float) ->
     heights = np.array([field.heights[a, b] for a in (i, beside[0]) for b in (j, beside[1])])
     low = np.stack([(i - 0.5 * (n - 1.0)) * dx, (j - 0.5 * (m - 1.0)) * dy, heights.min(axis=0)], axis=1)
     high = np.stack([low[:, 0] + dx, low[:, 1] + dy, heights.max(axis=0)], axis=1)
-    return points[np.linalg.norm(np.maximum(np.maximum(low - p, p - high), 0.0), axis=1) <= reach * (1.0 + 1e-9)]
+    return points[np.linalg.norm(np.maximum(np.maximum(low - p, p - high), 0.0), axis=1) <= reach * (1.0 + _ROUNDING)]
