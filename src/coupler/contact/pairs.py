@@ -32,7 +32,7 @@ from coupler.spatial import Transform
 Rebounding = Restitution | Mapping[str, Restitution] | None  # of all contacts, or by patterns of names
 Turning = float | Mapping[str, float] | None  # m, likewise
 
-_NOTHING = 1e-12  # kg or kg m²: MJCF needs some mass on links without any, as its writer gives them
+_DUMMY = 1e-6  # of the mass of the link that carries it: a link that weighs less has a mass for form's sake
 FRICTION = 1.0  # of pairs in which neither shape gives a coefficient, as in MuJoCo
 
 
@@ -202,15 +202,20 @@ class _Connections:
 
 
 def _solid_carriers(robot: Robot) -> list[int]:
-    """For each link itself, if it has mass or shapes, or else the nearest of those that carry it; the ground has both.
+    """For each link itself, if it has mass or shapes, or else the nearest of those that carry it.
 
-    A joint on a link without either counts as one on the link that carries it.
+    A joint on a link without either counts as one on the link that carries it. A link without shapes that weighs nearly
+    nothing beside that one has its mass only because other programs refuse links without.
     """
+    links = robot.tree.links
     shaped = {robot.tree.place[shape.body][0] for shape in robot.shapes if shape.touches}
     carriers = [0]
-    for i, link in enumerate(robot.tree.links[1:], 1):
-        solid = i in shaped or may_differ(link.inertia.m, by=_NOTHING) or may_differ(link.inertia.I, by=_NOTHING)
-        carriers.append(i if solid else carriers[link.parent])
+    for i, link in enumerate(links[1:], 1):
+        carrier = carriers[link.parent]
+        mass = links[carrier].inertia.m
+        light = not may_differ(link.inertia.m, by=_DUMMY * float(mass) if is_known(mass) else 0.0)
+        turns = not may_differ(link.inertia.m) and may_differ(link.inertia.I)  # an ideal rotor
+        carriers.append(carrier if light and not turns and i not in shaped else i)
     return carriers
 
 
