@@ -1,11 +1,14 @@
-"""The point, a form that only contact knows, and which forms have no end."""
+"""What all of the collision code speaks of: the point, a form of its own; forms without end; places of contacts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Geometry, Plane
+
+ContactPlace = tuple[Any, Any, Any]  # gap, m, point and normal of a contact, on floats or nodes
 
 
 @dataclass(frozen=True, eq=False)

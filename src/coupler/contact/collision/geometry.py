@@ -29,7 +29,7 @@ from coupler.contact.collision.convex import cores
 from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
 from coupler.contact.collision.distance_point import DISTANCES, to_box_together, to_shape, unit
 from coupler.contact.collision.distance_segment import between_segments, nearest_to_box
-from coupler.contact.collision.forms import Point
+from coupler.contact.collision.forms import ContactPlace, Point
 from coupler.contact.collision.tangents import tangents
 from coupler.contact.collision.terrain import contacts as terrain
 from coupler.contact.collision.terrain.surface import to_field
@@ -68,8 +68,7 @@ class Contact:
     frame: Array
 
 
-Found = tuple[Any, Array, Array]  # gap, point, normal
-Finder = Callable[[Any, Any, Transform, Transform], Iterator[Found]]
+Finder = Callable[[Any, Any, Transform, Transform], Iterator[ContactPlace]]
 
 
 def contacts(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> list[Contact]:
@@ -161,13 +160,13 @@ def _traced(*transforms: Transform) -> bool:
 # Points (or balls) of one shape against the surface of another.
 
 
-def _touching(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
+def _touching(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[ContactPlace]:
     up = np.stack(list(X_one.E @ (X_other.E.T @ np.array([0.0, 0.0, 1.0]))))
     for place in _points(one, up):
         yield _ball(X_one.r + X_one.E.T @ place, cores.margin(one), other, X_other)
 
 
-def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> Found:
+def _ball(centre: Array, radius: float, other: Geometry, X: Transform) -> ContactPlace:
     """The contact of a ball with a surface."""
     place = np.stack(list(X.E @ (centre - X.r)))
     distance, normal = to_field(place, other) if isinstance(other, HeightField) else to_shape(other, place)
@@ -199,7 +198,7 @@ def _axis(capsule: Capsule) -> np.ndarray:
     return np.array([[0.0, 0.0, -0.5], [0.0, 0.0, 0.5]]) * capsule.length
 
 
-def _capsules(one: Capsule, other: Capsule, X_one: Transform, X_other: Transform) -> Iterator[Found]:
+def _capsules(one: Capsule, other: Capsule, X_one: Transform, X_other: Transform) -> Iterator[ContactPlace]:
     """The nearest points of the two axes; crossing axes are separated across both, parallel ones anywhere across."""
     w, u, v = (np.stack(list(a)) for a in (X_one.r - X_other.r, X_one.E[2], X_other.E[2]))
     s, t = between_segments(w, u, 0.5 * one.length, v, 0.5 * other.length)
@@ -209,7 +208,7 @@ def _capsules(one: Capsule, other: Capsule, X_one: Transform, X_other: Transform
     yield length - one.radius - other.radius, X_one.r + s * u - inwards * normal, normal
 
 
-def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform) -> Iterator[Found]:
+def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform) -> Iterator[ContactPlace]:
     """Three balls of the capsule: at its ends, and where the axis is nearest to the box, or halfway through it.
 
     Those with their centres in the box leave it together, through the face that takes the shortest way.
@@ -228,7 +227,7 @@ def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform)
 _CONVEX = Point | Sphere | Capsule | Box | Cylinder | Ellipsoid | Hull
 
 
-def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[Found]:
+def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform) -> Iterator[ContactPlace]:
     X_one, X_other = convex.centred(one, X_one), convex.centred(other, X_other)
     nearest = convex.search(one, other, X_one, X_other)
     scales, margins = convex.Scales(one, other), (cores.margin(one), cores.margin(other))
@@ -238,5 +237,5 @@ def _convex(one: Geometry, other: Geometry, X_one: Transform, X_other: Transform
 # Ground of given heights.
 
 
-def _on_field(one: Geometry, other: HeightField, X_one: Transform, X_other: Transform) -> Iterator[Found]:
+def _on_field(one: Geometry, other: HeightField, X_one: Transform, X_other: Transform) -> Iterator[ContactPlace]:
     yield from terrain.field_contacts(one, other, convex.centred(one, X_one), X_other)

@@ -12,11 +12,11 @@ import numpy as np
 from coupler.contact.collision.convex import ascent, cores
 from coupler.contact.collision.convex.patches import Patch, faces_of, facing, has_patches, more_facing, shared_corners
 from coupler.contact.collision.distance_point import unit
+from coupler.contact.collision.forms import ContactPlace
 from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform, cross
 
 Array = Any  # an ndarray of floats, or of nodes
-Found = tuple[Any, Array, Array]  # gap, point, normal
 
 _SAME = 1e-6  # of the smaller radius: places nearer to each other count as one
 _LEVEL = 1e-9  # likewise: gaps that exceed the least by less, or are smaller, count as the least
@@ -129,7 +129,7 @@ def _patch(geometry: Geometry, d: Array) -> Patch | None:
 
 def manifold(
     margins: tuple[Any, Any], X_other: Transform, pair: Any, scales: Any, corners: Sequence[tuple[Any, Any, Array]]
-) -> list[Found]:
+) -> list[ContactPlace]:
     """The contacts that follow from a search: the nearest place, then corners of the overlap of the facing sides.
 
     A candidate that coincides with another, or does not exist, is moved out of reach.

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.collision.convex import cores
+from coupler.contact.collision.forms import ContactPlace
 from coupler.contact.collision.terrain import features
-from coupler.contact.collision.terrain.pool import Found, added, emptied, listed, slots_of
+from coupler.contact.collision.terrain.pool import added, emptied, listed, slots_of
 from coupler.contact.collision.terrain.solids import Planes, fixed_points, flat, planes_of
 from coupler.contact.collision.terrain.surface import to_field
 from coupler.model.errors import ModelError
@@ -27,7 +28,6 @@ from coupler.spatial import Transform
 __all__ = [
     "FURTHER",
     "WALLS",
-    "Found",
     "as_solid",
     "corner_contact",
     "count",
@@ -86,14 +86,16 @@ def as_solid(shape: Geometry) -> Any:
     return Planes(planes) if len(planes) else None
 
 
-def corner_contact(field: Any, R: Array, p: Array, point: Array) -> Found:
+def corner_contact(field: Any, R: Array, p: Array, point: Array) -> ContactPlace:
     """The contact of a corner of a shape with the ground below it."""
     place, over = features.corner_place(R, p, point)
     gap, normal = to_field(place, field, over)
     return gap, np.stack(list(place - 0.5 * gap * normal)), normal
 
 
-def field_contacts(shape: Geometry, field: HeightField, X_shape: Transform, X_field: Transform) -> Iterator[Found]:
+def field_contacts(
+    shape: Geometry, field: HeightField, X_shape: Transform, X_field: Transform
+) -> Iterator[ContactPlace]:
     """The contacts of a shape with a field, in the world.
 
     Args:
@@ -106,7 +108,7 @@ def field_contacts(shape: Geometry, field: HeightField, X_shape: Transform, X_fi
         yield gap, X_field.r + X_field.E.T @ point, X_field.E.T @ normal
 
 
-def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -> list[Found]:
+def _pooled(shape: Geometry, field: HeightField, R: np.ndarray, p: np.ndarray) -> list[ContactPlace]:
     pool, solid = SimpleNamespace(), as_solid(shape)
     emptied(pool)
     radius, slots, candidates = cores.radius(shape), slots_of(shape), []

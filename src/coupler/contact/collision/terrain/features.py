@@ -15,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.collision.forms import ContactPlace
 from coupler.contact.collision.terrain.edges import along_edge
-from coupler.contact.collision.terrain.pool import Candidate, Found
+from coupler.contact.collision.terrain.pool import Candidate
 from coupler.contact.collision.terrain.solids import level_for, lowest_points, signed
 from coupler.contact.collision.terrain.surface import NEIGHBOURS, corner, slopes_at, to_field, triangle_at, within
 from coupler.model.shapes import Cylinder, Sphere
@@ -245,7 +246,7 @@ def sunk_contact(field: Any, shape: Any, R: Array, p: Array) -> Candidate:
     return distance < 0.0, gap, np.stack(list(p + reach - 0.5 * gap * out)), out
 
 
-def far_contact(field: Any, shape: Any, R: Array, p: Array, bound: Any) -> Found:
+def far_contact(field: Any, shape: Any, R: Array, p: Array, bound: Any) -> ContactPlace:
     """The contact of a shape with curved sides that nothing is near to: where its centre would come down.
 
     Its gap is at least `bound`, m, within which there is nothing.

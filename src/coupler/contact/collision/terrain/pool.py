@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.collision.forms import ContactPlace
 from coupler.model.shapes import Ellipsoid, Geometry, Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
 Candidate = tuple[Any, Any, Array, Array]  # whether there is one, gap, point, normal: in the field's frame
-Found = tuple[Any, Array, Array]  # gap, point, normal
 
 SLOTS = 8  # at most
 EMPTY = 10.0  # m: the gap of a slot without a contact, further than anything moves within a step
@@ -74,7 +74,7 @@ def added(pool: Any, candidate: Candidate, centre: Array, radius: Any, slots: in
     pool.gap, pool.score, pool.point, pool.normal = (np.stack(row) for row in rows)
 
 
-def listed(pool: Any, centre: Array, slots: int, otherwise: Found | None) -> list[Found]:
+def listed(pool: Any, centre: Array, slots: int, otherwise: ContactPlace | None) -> list[ContactPlace]:
     """The contacts of a pool, in an order that lasts; if there are none, the first is `otherwise`."""
     slots_in_order = []
     for k in range(slots // 2):
