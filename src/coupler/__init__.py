@@ -36,7 +36,6 @@ from coupler.actuation import (
     velocities_of_actuators,
 )
 from coupler.dynamics import bias_force, control_forces, forward_dynamics, inverse_dynamics, inverse_osim
-from coupler.forces import JointForces, MinimumNorm, Share, Shares, StiffnessWeighted, determinate_forces, joint_forces
 from coupler.inertia import (
     mass_matrix,
     mass_matrix_factors,
@@ -58,8 +57,6 @@ from coupler.kinematics import (
     potential_energy,
 )
 from coupler.model import Actuator, ModelError, ModelWarning, Robot, RobotBuilder
-from coupler.reaching import UnreachableError, configuration_of_actuators
-from coupler.sizing import ActuatorSizing, size_actuators
 
 if TYPE_CHECKING:
     from coupler import contact as contact
@@ -67,7 +64,18 @@ if TYPE_CHECKING:
     from coupler import design as design
     from coupler import simulate as simulate
     from coupler.design import sweep
+    from coupler.forces import (
+        JointForces,
+        MinimumNorm,
+        Share,
+        Shares,
+        StiffnessWeighted,
+        determinate_forces,
+        joint_forces,
+    )
+    from coupler.reaching import UnreachableError, configuration_of_actuators
     from coupler.simulate import Simulation, SimulationError, rollout
+    from coupler.sizing import ActuatorSizing, size_actuators
     from coupler.view.showing import view  # a room that is called, which checkers of types do not know
 
 __all__ = [
@@ -129,8 +137,15 @@ __all__ = [
 __version__ = "0.1.0"
 
 # What is imported when it is first used, as many programs never use it: rooms, and names by their room.
-_ROOMS = ("contact", "convert", "design", "simulate", "view")
-_NAMES = {"Simulation": "simulate", "SimulationError": "simulate", "rollout": "simulate", "sweep": "design"}
+_ROOMS = ("contact", "convert", "design", "forces", "reaching", "simulate", "sizing", "view")
+_NAMES = {
+    **dict.fromkeys(("Simulation", "SimulationError", "rollout"), "simulate"),
+    **dict.fromkeys(("JointForces", "MinimumNorm", "Share", "Shares", "StiffnessWeighted"), "forces"),
+    **dict.fromkeys(("determinate_forces", "joint_forces"), "forces"),
+    **dict.fromkeys(("UnreachableError", "configuration_of_actuators"), "reaching"),
+    **dict.fromkeys(("ActuatorSizing", "size_actuators"), "sizing"),
+    "sweep": "design",
+}
 
 
 def __getattr__(name: str) -> Any:
