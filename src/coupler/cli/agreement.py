@@ -17,10 +17,9 @@ import numpy as np
 from coupler.io.mjcf.joints import steps_of
 from coupler.io.mjcf.write_equalities import step_position, step_velocity
 from coupler.model import ModelError, Robot
+from coupler.model.tolerances import TINY
 from coupler.model.tree import GROUND
 from coupler.model.wording import listed
-
-_TINY = 1e-300  # keeps the relative difference of zeros from dividing by zero
 
 
 def agreement(first: Robot, second: Robot, seed: int = 0) -> Mapping[str, float]:
@@ -106,4 +105,4 @@ def _entries(first: Robot, second: Robot) -> np.ndarray:
 
 def _difference(a: np.ndarray | float, b: np.ndarray | float) -> float:
     """The largest difference, relative to the largest number."""
-    return float(np.abs(np.subtract(a, b)).max(initial=0.0) / max(np.abs(a).max(initial=0.0), _TINY))
+    return float(np.abs(np.subtract(a, b)).max(initial=0.0) / max(np.abs(a).max(initial=0.0), TINY))

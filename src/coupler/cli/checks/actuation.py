@@ -8,9 +8,8 @@ import numpy as np
 
 from coupler.cli.checks.finding import Finding
 from coupler.model import Robot
+from coupler.model.tolerances import WITHIN_LIMITS
 from coupler.model.wording import clause, counted
-
-_ROUNDING = 1e-9  # m or rad: a position that misses a limit by less was closed to it and rounded
 
 
 def limits(robot: Robot) -> Iterator[Finding]:
@@ -21,7 +20,7 @@ def limits(robot: Robot) -> Iterator[Finding]:
         if kind.nq != kind.nv or joint.name not in positions:
             continue
         at = np.atleast_1d(positions[joint.name])
-        if ((at < kind.lower - _ROUNDING) | (at > kind.upper + _ROUNDING)).any():
+        if ((at < kind.lower - WITHIN_LIMITS) | (at > kind.upper + WITHIN_LIMITS)).any():
             yield Finding(
                 "warning",
                 f"joint {joint.name!r}: its neutral position {_text(at)} is outside its limits, "

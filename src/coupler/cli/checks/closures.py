@@ -11,11 +11,11 @@ from coupler.model import ModelError, Robot
 from coupler.model.embedding.constraints import LoopConstraint
 from coupler.model.embedding.gaps import apart, described
 from coupler.model.text import idle_text
+from coupler.model.tolerances import TINY
 from coupler.model.wording import some
 
 _ROUNDED = 1e-5  # m or rad: smaller gaps come from the rounded numbers of files
 _NEAR = 1e-3  # quality of the coordinates, 0 where they are singular and usually about 0.1: less is suspicious
-_TINY = 1e-300  # keeps the condition number of singular coordinates finite
 _STATES = 4  # random configurations that are tried
 
 _HINTS = {  # what to do about a warning with these words in it; warnings without a hint speak for themselves
@@ -107,7 +107,7 @@ def singular_loops(robot: Robot) -> Iterator[Finding]:
         if worst < _NEAR:
             what = described(embedding.closure.loops[i], robot.tree)
             where = "the neutral configuration" if quality[0, i] < _NEAR else "a random configuration"
-            number = 1 / max(worst, _TINY)
+            number = 1 / max(worst, TINY)
             yield Finding(
                 "warning",
                 f"{what} is nearly singular in {where}: the condition number of its dependent joints is {number:.2g}",

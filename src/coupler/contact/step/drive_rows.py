@@ -18,7 +18,7 @@ from coupler.model import ModelError, Robot
 from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator, terms_of
 
-_ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
+ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _LARGE = 1e6  # N m or N: the same where only one side has a limit
 _FREE = 1e10  # stands for the mobility of an actuator that was not found to move
 _CONFIGURATIONS = 64  # samples from which the mobilities of actuators are taken
@@ -67,7 +67,7 @@ def effort_limits(actuator: Actuator) -> tuple[float, float]:
     """The limits of effort of an actuator, as finite numbers."""
     low, high = actuator.effort
     if low == -np.inf and high == np.inf:
-        return -_ENDLESS, _ENDLESS
+        return -ENDLESS, ENDLESS
     large = max(_LARGE, 1e3 * min(abs(low), abs(high)))
     return max(low, -large), min(high, large)
 

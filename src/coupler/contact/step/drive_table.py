@@ -10,14 +10,13 @@ import numpy as np
 from coupler.compiled import remembered
 from coupler.contact.scene import ContactScene
 from coupler.contact.servos import at_joint, servo_damping
-from coupler.contact.step.drive_rows import damping_of, drive_rows, effort_limits, mobilities_of
+from coupler.contact.step.drive_rows import ENDLESS, damping_of, drive_rows, effort_limits, mobilities_of
 from coupler.contact.step.shared_servos import stand_ins
 from coupler.graph import Window, constants, fields
 from coupler.model import Robot
 from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator, terms_of
 
-_ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
 _FAR = 1e10  # rad/s or m/s: stands for a speed limit that there is not
 
 
@@ -49,11 +48,11 @@ class DriveTable:
     def window(self, numbers: Sequence[int]) -> Window:
         """The constants of some actuators."""
         actuators, h = [self.actuators[number] for number in numbers], self._scene.step
-        endless = (-_ENDLESS, _ENDLESS)  # limits of servos at joints are not looked at in the step
+        endless = (-ENDLESS, ENDLESS)  # limits of servos at joints are not looked at in the step
         limits = np.array([endless if self.is_at_joint(x) else effort_limits(x) for x in actuators])
         table = {
-            "lowest_control": np.clip([actuator.control[0] for actuator in actuators], -_ENDLESS, _ENDLESS),
-            "highest_control": np.clip([actuator.control[1] for actuator in actuators], -_ENDLESS, _ENDLESS),
+            "lowest_control": np.clip([actuator.control[0] for actuator in actuators], -ENDLESS, ENDLESS),
+            "highest_control": np.clip([actuator.control[1] for actuator in actuators], -ENDLESS, ENDLESS),
             "lower": limits[:, 0],
             "upper": limits[:, 1],
             "stiffness": [actuator.stiffness for actuator in actuators],

@@ -29,6 +29,7 @@ from coupler.contact.collision.convex.patches import corners, faces_of, facing, 
 from coupler.contact.collision.geometry import contact_of
 from coupler.contact.collision.pair_groups import ShapeOnLink
 from coupler.contact.collision.tables import (
+    Forms,
     form,
     numbers,
     pair_by_pair,
@@ -43,7 +44,6 @@ from coupler.model.shapes import Box, Geometry, Hull
 from coupler.spatial import Transform
 
 Rows = Sequence[int]
-Forms = tuple[Geometry, Geometry]
 Placed = Callable[[View, Rows], tuple[Transform, Transform]]
 
 _FAR = 1e30  # further than any point along any direction, and above any cosine
