@@ -1,7 +1,7 @@
 """The solver of the compiled step, on random problems that sweeps do not solve: it ends, with the laws kept.
 
-Some in a hundred thousand are not solved, most of them among stacks of 20 boxes and bodies of very unequal masses. So a
-few may be missed here.
+Of 121,000 problems, 5,500 of each family, 8 were not solved: 2 stacks of 20 boxes, and 6 stacks and heaps, most of them
+of very unequal masses. So a few may be missed here.
 """
 
 from __future__ import annotations
