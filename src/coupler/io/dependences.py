@@ -10,15 +10,27 @@ import numpy as np
 from coupler.io.limits import COUPLED
 from coupler.io.xml import Element
 from coupler.mechanisms import linear, polynomial
+from coupler.model import ModelError
+from coupler.model.wording import clipped
 
 Dependence = tuple[list[str], Any, list[str]]  # all joints, γ, and the independent ones: arguments of `couple`
 
 
 def solved_for(dependent: str, row: Mapping[str, float], constant: float = 0.0) -> Dependence:
-    """The relation Σ row × position = constant, solved for one of its joints."""
+    """The relation Σ row × position = constant, solved for one of its joints.
+
+    Raises:
+        ModelError: if its factor there is too small beside the others.
+    """
     free = [joint for joint in row if joint != dependent]
-    G = np.vstack([np.eye(len(free)), [-row[joint] / row[dependent] for joint in free]])
-    return [*free, dependent], linear(G, [0.0] * len(free) + [constant / row[dependent]]), free
+    with np.errstate(all="ignore"):
+        last = np.array([*(-row[joint] for joint in free), constant]) / row[dependent]
+    if not np.isfinite(last).all():
+        raise ModelError(
+            f"its factor of joint {clipped(dependent)}, {row[dependent]:g}, is too small beside the others"
+        )
+    G = np.vstack([np.eye(len(free)), last[:-1]])
+    return [*free, dependent], linear(G, [*np.zeros(len(free)), last[-1]]), free
 
 
 def read_dependence(element: Element, check: Callable[[str], str]) -> Dependence:

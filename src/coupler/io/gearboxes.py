@@ -75,7 +75,8 @@ def gearbox(
     constant = sum(factor * positions[joint] for joint, factor in row.items())
     free = [joint for joint in order if joint in row and rank(joint) is not None]
     if free:
-        return solved_for(min(free, key=lambda joint: rank(joint) or 0), row, constant)
+        with element.blamed():
+            return solved_for(min(free, key=lambda joint: rank(joint) or 0), row, constant)
     factors = np.array(list(row.values()))
 
     def closed(q: np.ndarray) -> np.ndarray:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.io.dependences import solved_for
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import EQUALITIES, PartNames
@@ -143,15 +144,14 @@ class Equalities:
 
     def _add_sum(self, builder: RobotBuilder, name: str, factors: dict[int, float], total: float) -> None:
         """Couples the first joint to the others; if another coupling gives it already, relates all by a φ."""
-        joints = [self._names.joints[joint] for joint in factors]
-        first, *rest = factors.values()
-        if joints[0] in self._dependent:
-            row = np.array([first, *rest])
-            builder.couple(name, joints, lambda q: np.array([row @ q - total]))
+        row = {self._names.joints[joint]: factor for joint, factor in factors.items()}
+        first = next(iter(row))
+        if first in self._dependent:
+            every = np.array(list(row.values()))
+            builder.couple(name, list(row), lambda q: np.array([every @ q - total]))
             return
-        self._dependent.add(joints[0])
-        G = np.vstack([-np.array(rest) / first, np.eye(len(rest))])
-        builder.couple(name, joints, linear(G, [total / first, *np.zeros(len(rest))]), joints[1:])
+        self._dependent.add(first)
+        builder.couple(name, *solved_for(first, row, total))
 
     # Bodies that are held together
 

@@ -117,14 +117,17 @@ class Tree:
     def _actuators(self) -> None:
         """Finds driven joints, and the inertia and damping that motors add to them: gear² times their own."""
         model = self.model
-        direct, ratio = np.flatnonzero(at_joints(model)), gears_of(model)[:, 0]
+        with np.errstate(over="ignore"):
+            direct, squared = np.flatnonzero(at_joints(model)), np.square(gears_of(model)[:, 0])
+        if not np.isfinite(squared).all():
+            raise self.files.root.error(f"the gear of an actuator is too large: {np.abs(gears_of(model)).max():g}")
         self._driven = set(model.actuator_trnid[at_joints(model) & works(model, self.off), 0].tolist())
         self._armature, self._damping = model.dof_armature.copy(), model.dof_damping.copy()
         for i in direct:
-            joint, gear = int(model.actuator_trnid[i, 0]), float(ratio[i])
+            joint = int(model.actuator_trnid[i, 0])
             if model.jnt_type[joint] >= SLIDE:
-                self._armature[model.jnt_dofadr[joint]] += gear**2 * model.actuator_armature[i]
-                self._damping[model.jnt_dofadr[joint]] += gear**2 * model.actuator_damping[i]
+                self._armature[model.jnt_dofadr[joint]] += squared[i] * model.actuator_armature[i]
+                self._damping[model.jnt_dofadr[joint]] += squared[i] * model.actuator_damping[i]
 
     def _check_floating(self) -> None:
         model, names = self.model, self.names

@@ -39,7 +39,8 @@ def _by_ratio(element: Element, d: Description, first: str, second: str, ratio: 
             f"and {second!r} there are {listed(row) or 'none'}"
         )
     check_amount(element, len(row))
-    return CouplingPart(element.require("name"), *solved_for(order[0], row), element)
+    with element.blamed():
+        return CouplingPart(element.require("name"), *solved_for(order[0], row), element)
 
 
 def dependence_of(element: Element, d: Description) -> CouplingPart:

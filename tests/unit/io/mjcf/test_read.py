@@ -542,6 +542,19 @@ def test_tendons_that_share_their_first_joint_relate_it_twice(write: Any) -> Non
     assert p["a"] + 2 * p["c"] == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("rest", "told"),
+    [
+        ("<equality><tendon tendon1='sum'/></equality>", "its factor of joint 'j', 9.99989e-321, is too small beside"),
+        ("<actuator><motor joint='j' gear='1e200'/></actuator>", r"the gear of an actuator is too large: 1e\+200"),
+    ],
+)
+def test_factors_that_no_number_holds_are_refused(write: Any, rest: str, told: str) -> None:
+    tendon = '<tendon><fixed name="sum"><joint joint="j" coef="1e-320"/><joint joint="k" coef="1"/></fixed></tendon>'
+    with pytest.raises(ModelError, match=told):
+        read(write(body("a", '<joint name="j"/>') + body("b", '<joint name="k"/>'), tendon + rest))
+
+
 def test_other_tendons_are_told(write: Any) -> None:
     sites = '<site site="a"/><site site="b"/>'
     rest = f"""<tendon><spatial stiffness="50" springlength="0.4 0.5">{sites}</spatial><spatial>{sites}</spatial>
