@@ -59,7 +59,7 @@ def _run_with_checks(robot: Robot, make: Callable[..., Any], vectors: tuple[Any,
     check_robot(robot)
     for option in options:
         if not isinstance(option, Hashable):
-            raise ModelError(f"robot {robot.name!r}: a name must be a text, got {clipped(option)}")
+            raise ModelError(f"robot {robot.name!r}: a name must be a string, got {clipped(option)}")
     single = getattr(vectors[0], "dtype", None) is _FLOAT32
     compiled = _compiled(robot, make, options, single)
     dtype = compiled.executable.dtype

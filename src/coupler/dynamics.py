@@ -66,7 +66,7 @@ def forward_dynamics(
         of_motors = run(robot, generalized_forces_program, q, control_forces(robot, q, v, motors, rates))
         tau = of_motors if tau is None else of_motors + np.asarray(tau)
     elif rates is not None:
-        raise ModelError("rates: they are those of targets; give motors, too")
+        raise ModelError("rates are the velocities of targets; give motors as well")
     elif tau is None:
         tau = zeros(robot, q)
     if f_ext is None:
@@ -91,7 +91,7 @@ def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None)
     moving = np.zeros(len(robot.actuators), getattr(q, "dtype", float))
     if rates is not None:
         if not any(actuator.kind == "position" for actuator in robot.actuators):
-            raise ModelError(f"rates: robot {robot.name!r} has no position servo, which alone has rates of targets")
+            raise ModelError(f"rates: robot {robot.name!r} has no position servos; only their targets have rates")
         moving = by_actuator(robot, "rates", rates)
     return run(robot, control_forces_program, q, v, controls, moving)
 

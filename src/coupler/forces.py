@@ -77,7 +77,7 @@ class JointForces:
         if states:
             lines.append(f"of {counted(math.prod(states), 'state')}, each entry where it is largest")
         for kind, own in along:
-            shown = ((name, _shown(force, states)) for name, force in own.items() if np.any(force))
+            shown = ((name, _shown(force, states)) for name, force in own.items() if kind != "passive" or np.any(force))
             rows += [[kind, name, *texts, *[""] * (6 - len(texts))] for name, texts in shown]
         return "\n".join([*lines, aligned([["", "", *COMPONENTS], *rows], left=2)])
 

@@ -485,7 +485,7 @@ def test_all_rotors_of_a_quadruped_can_be_driven() -> None:
 @pytest.mark.parametrize(
     ("actuators", "said"),
     [
-        (["knee"], "'knee' is no joint that moves"),
+        (["knee"], "'knee' is not a joint that moves"),
         (["hinge", "motor"], "drive 2 velocities of a cluster with 1 freedom"),
         ("motor", "must be a list of names"),
         ([3], "must be a list of names"),
@@ -550,7 +550,7 @@ def test_single_precision_stays_so() -> None:
 def test_results_print_and_name_what_there_is() -> None:
     found = joint_forces(lever(), np.zeros(1), np.zeros(1), np.zeros(1))
     assert "hinge" in repr(found.couplings)
-    assert "gears" in repr(found)
+    assert "gears: hinge" in str(found)
     with pytest.raises(KeyError, match="knee"):
         found.joints["knee"]
 

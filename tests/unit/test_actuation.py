@@ -128,7 +128,7 @@ def test_controls_in_dynamics_are_those_of_a_short_step() -> None:
     batch = [np.stack(x) for x in zip(*(robot.random_state(seed) for seed in range(3)), strict=True)]
     (q, v), rates = robot.random_state(0), np.zeros(len(given))
     assert coupler.forward_dynamics(robot, *batch, motors=rates).shape == (3, robot.nv)
-    with pytest.raises(ModelError, match="give motors, too"):
+    with pytest.raises(ModelError, match="give motors as well"):
         coupler.forward_dynamics(robot, q, v, rates=rates)
     with pytest.raises(ModelError, match="no position servo"):
         coupler.forward_dynamics(robot.with_actuators(given[:2]), q, v, motors=[0.0, 0.0], rates=[0.0, 0.0])

@@ -83,9 +83,9 @@ def test_errors_say_what_does_not_fit() -> None:
     for function in (convert.to_mujoco, convert.to_pinocchio):
         with pytest.raises(ModelError, match=r"robot must be a Robot, as coupler\.load\(\), .*got '"):
             function("robot.urdf", [0.0])  # pyright: ignore
-    with pytest.raises(ModelError, match="an MjModel of MuJoCo is wanted, got dict"):
+    with pytest.raises(ModelError, match="must be an MjModel of MuJoCo, got dict"):
         convert.to_mujoco(robot, q, None, {})
-    with pytest.raises(ModelError, match=r"a pinocchio\.Model is wanted, got SimpleNamespace"):
+    with pytest.raises(ModelError, match=r"must be a pinocchio\.Model, got SimpleNamespace"):
         convert.to_pinocchio(robot, q, None, SimpleNamespace())
     with pytest.raises(ModelError, match="qvel must be 3 finite numbers"):
         convert.from_mujoco(robot, np.zeros(3), np.zeros(2))
@@ -101,7 +101,7 @@ def test_what_has_no_counterpart_is_told() -> None:
     b.joint("socket", Spherical(), "sled", "ball")
     robot = b.build()
     q, v = robot.random_state(0)
-    with pytest.raises(ModelError, match="joint 'slip': planes of Pinocchio are across z"):
+    with pytest.raises(ModelError, match="joint 'slip': Pinocchio has planes across z only"):
         convert.to_pinocchio(robot, q, v)
     for found, expected in zip(convert.from_mujoco(robot, *convert.to_mujoco(robot, q, v)), (q, v), strict=True):
         np.testing.assert_allclose(found, expected, atol=1e-14)

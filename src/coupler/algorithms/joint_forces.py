@@ -170,7 +170,7 @@ def _driven(robot: Robot, actuators: Sequence[str]) -> np.ndarray:
     tree, driven = robot.tree, robot.embedding.v_place >= 0
     for joint in actuators:
         if joint not in tree.number:
-            raise ModelError(f"actuators: {joint!r} is no joint that moves; there are {listed(tree.number)}")
+            raise ModelError(f"actuators: {joint!r} is not a joint that moves; there are {listed(tree.number)}")
     named = {tree.number[joint] for joint in actuators}
     G = robot.explicit_constraint(robot.neutral())[0] if named else np.zeros((0, 0))
     for k in sorted({robot.cluster_tree.cluster_of[link] for link in named}):

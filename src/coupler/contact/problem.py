@@ -288,4 +288,4 @@ def _check_block(k: int, block: object) -> None:
         case Unilateral() | Bilateral():
             pass
         case _:
-            raise ModelError(f"contact problem: block {k} is a {type(block).__name__}, no block such as Cone(0.5)")
+            raise ModelError(f"contact problem: block {k} is a {type(block).__name__}, not a block such as Cone(0.5)")

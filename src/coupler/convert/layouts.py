@@ -109,7 +109,7 @@ def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
                 joints.append((joint.name if len(steps) == 1 else f"{joint.name}_{i}", joint.child, form))
         return _stacked("MuJoCo", joints)
     if not hasattr(model, "jnt_qposadr"):
-        raise ModelError(f"model: an MjModel of MuJoCo is wanted, got {type(model).__name__}")
+        raise ModelError(f"model must be an MjModel of MuJoCo, got {type(model).__name__}")
     names = _mujoco_names(model)
     slots = tuple(
         Slot(name, names.bodies[model.jnt_bodyid[i]], _MUJOCO[model.jnt_type[i]], *map(int, places))
@@ -167,7 +167,7 @@ def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
                 joints.append((joint.name if len(forms) == 1 else f"{joint.name}_{i}", joint.child, form))
         return _stacked("Pinocchio", joints)
     if not hasattr(model, "jointPlacements"):
-        raise ModelError(f"model: a pinocchio.Model is wanted, got {type(model).__name__}")
+        raise ModelError(f"model must be a pinocchio.Model, got {type(model).__name__}")
     bodies: dict[int, str] = {}
     for frame in model.frames:
         if str(frame.type) == "BODY":

@@ -68,4 +68,6 @@ def _check_form(robot: Robot, layout: Layout, match: Match) -> None:
             f"joint {match.joint.name!r}: {kind.kind} here, {form} in {layout.library}'s model: there is no conversion"
         )
     if form == "planar" and isinstance(kind, Planar) and not np.array_equal(kind.normal, (0.0, 0.0, 1.0)):
-        raise ModelError(f"joint {match.joint.name!r}: planes of {layout.library} are across z: turn its frame so")
+        raise ModelError(
+            f"joint {match.joint.name!r}: {layout.library} has planes across z only: turn its frame to match"
+        )

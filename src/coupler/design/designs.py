@@ -45,7 +45,7 @@ class Designs:
         if values.ndim != 1:
             raise ModelError(f"{name!r} is {values.shape[1:]} numbers for each design; the best one has no meaning")
         if np.isnan(values).all():
-            raise ModelError(f"{name!r} is no number for any design")
+            raise ModelError(f"{name!r} is not a number for any design")
         return int(np.nanargmax(values) if largest else np.nanargmin(values))
 
     def design(self, number: int) -> dict[str, np.ndarray]:

@@ -42,7 +42,7 @@ class SweepFile:
         except sqlite3.Error as error:
             raise ModelError(f"{self.path}: it cannot be used for a sweep: {error}") from None
         if row is not None and row[0] != _KIND:
-            raise ModelError(f"{self.path}: it is no file of a sweep that this version writes")
+            raise ModelError(f"{self.path}: it is not a sweep's file as this version writes them")
         before: dict[str, str] = dict(identity) if row is None else json.loads(row[1])
         differs = [name for name in {**identity, **before} if before.get(name) != identity.get(name)]
         if differs:

@@ -159,7 +159,7 @@ def _by_design(name: str, value: Any, count: int) -> np.ndarray:
     except (TypeError, ValueError):
         array = np.asarray(None)
     if array.dtype.kind not in "fiub":
-        raise ModelError(f"the function gives {value!r} as {name!r}, which are no real numbers")
+        raise ModelError(f"the function gives {value!r} as {name!r}, which are not real numbers")
     array = array.astype(float)
     if array.ndim == 0 or len(array) != count:
         raise ModelError(f"the function gives {name!r} of the shape {array.shape} for {count} designs: one row each")

@@ -157,7 +157,7 @@ class Executable(ABC):
         try:
             values = np.asarray(value)
         except ValueError:
-            raise GraphError(f"input {buffer.name!r} is no array: its rows have different lengths") from None
+            raise GraphError(f"input {buffer.name!r} is not an array: its rows have different lengths") from None
         if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
             raise GraphError(f"input {buffer.name!r} has masked entries, which have no value; give them one")
         if values.dtype.kind not in "biuf":

@@ -155,9 +155,11 @@ class Element:
         if len(numbers) != len(parts) or count not in (None, len(numbers)) or not len(numbers):
             raise self.error(f"{what} must be {wanted}, got {clipped(text)}{_XACRO if '${' in text else ''}")
         if np.isnan(numbers).any() or (finite and (np.abs(numbers) > LARGEST).any()):
-            bounds = "finite" if not np.isfinite(numbers).all() else f"below {LARGEST:g}"
-            are = "are" if count != 1 else "is"
-            raise self.error(f"{what} must be {wanted} that {are} {bounds}, got {clipped(text)}")
+            if np.isfinite(numbers).all():
+                wanted = f"{wanted} below {LARGEST:g}"
+            elif finite:
+                wanted = wanted.replace("number", "finite number")
+            raise self.error(f"{what} must be {wanted}, got {clipped(text)}")
         return numbers
 
     # Unread parts

@@ -181,7 +181,7 @@ class RobotBuilder(Bonds):
         shapes = Counter(shape.name for shape in self._shapes)
         for name in (name for pair in self._contact_pairs for name in (pair.first, pair.second)):
             if shapes[name] != 1:
-                raise ModelError(f"a contact pair: there are {shapes[name]} shapes called {name!r}; one is wanted")
+                raise ModelError(f"a contact pair: there are {shapes[name]} shapes called {name!r}, not one")
         lock_idle = lock_idle or self._lock_idle
         robot = compose(
             self.name,
@@ -227,7 +227,7 @@ class RobotBuilder(Bonds):
                 given = {joint: v for joint, v in velocities.items() if joint in robot.independent_joints}
                 v = robot.pack_v(given)
                 if q.ndim != 1 or v.ndim != 1:
-                    raise ModelError("one number, or one for each entry of a joint's position or velocity, is wanted")
+                    raise ModelError("give one number, or one for each entry of the joint's position or velocity")
                 keyframes[name] = q, v
             except ModelError as error:
                 lost.append(f"keyframe {name!r} is left out: {error}")

@@ -20,7 +20,7 @@ def check_target(path: Any) -> Path:
         ModelError: naming the path and what is wrong with it.
     """
     if not isinstance(path, str | os.PathLike) or not str(path):
-        raise ModelError(f"the name of a file to write is wanted, got {clipped(path)}")
+        raise ModelError(f"the file to write must be given by its path, got {clipped(path)}")
     path = Path(path)
     if os.path.isdir(path):
         raise ModelError(f"{path}: it is a folder; name a file in it")

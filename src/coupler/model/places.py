@@ -29,7 +29,7 @@ def placed(what: str, at: Place, turned: Any) -> Transform:
     if np.abs(r).max() > _FAR:
         raise ModelError(f"{what}: its point {r.tolist()} is further away than {_FAR:g} m")
     if np.abs(E).max() > _LARGEST or np.abs(E @ E.T - np.eye(3)).max() > ROUNDED or np.linalg.det(E) < 0:
-        raise ModelError(f"{what}: its rotation is no rotation matrix:\n{E.T}")
+        raise ModelError(f"{what}: its rotation is not a rotation matrix:\n{E.T}")
     return Transform(_orthonormal(E), r)
 
 

@@ -37,7 +37,7 @@ def checked_controls(robot: Robot, motors: Any, rates: Any = None, batch: tuple[
     values = checked_forces("motors", by_actuator(robot, "motors", motors), batch, (count,))
     if controls_of(robot) == count:
         if rates is not None:
-            raise ModelError(f"rates: robot {robot.name!r} has no position servo, which alone has rates of targets")
+            raise ModelError(f"rates: robot {robot.name!r} has no position servos; only their targets have rates")
         return values
     moving = None if rates is None else by_actuator(robot, "rates", rates)
     return np.concatenate([values, checked_forces("rates", moving, batch, (count,))], axis=-1)

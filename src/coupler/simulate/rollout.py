@@ -144,7 +144,7 @@ def _checked_controls(engine: Engine, controls: Any, motors: Any, rates: Any) ->
     """Forces at independent joints, (..., T, nv), and if actuators act, their controls, (..., T, n)."""
     if motors is None:
         if rates is not None:
-            raise ModelError("rates: they are those of targets; give motors, too")
+            raise ModelError("rates are the velocities of targets; give motors as well")
         if controls is None:
             raise ModelError(
                 f"give controls, forces (..., T, {engine.robot.nv}) at independent joints for T steps, or motors; "

@@ -162,7 +162,7 @@ class Simulation(Simulated):
             if result is not None:
                 return result
         if motors is None:
-            raise ModelError("rates: they are those of targets; give motors, too")
+            raise ModelError("rates are the velocities of targets; give motors as well")
         result = self._advance(tau, f_ext, self._engine.controls(motors, rates))
         self._fast_motor_step = self._engine.fast_motor_step
         return result

@@ -52,7 +52,9 @@ def view(
     """
     if isinstance(what, Robot) and what.given is not None and what.given.packed.ndim > 1:
         if what.given.variant.tree.all_rows:
-            raise ModelError("view: this robot stands for many of different lengths; give one of them its parameters")
+            raise ModelError(
+                "view: this robot stands for many robots of different lengths; choose the parameters of one"
+            )
         what = what.given.base  # which looks like all of them
     with imports():
         from coupler.view.browser.crowd import crowd_viewer
@@ -64,7 +66,7 @@ def view(
             raise ModelError("a simulation is shown as it runs: it takes neither a motion nor a q")
         viewer = live_viewer(what, controller, motors, host, port)
     elif not isinstance(what, Robot):
-        raise ModelError(f"view: a robot or a simulation is wanted, got {type(what).__name__}")
+        raise ModelError(f"view takes a robot or a simulation, got {type(what).__name__}")
     elif controller is not None or motors is not None:
         raise ModelError("controllers act in simulations: give coupler.Simulation(robot) instead of the robot")
     elif motion is None:

@@ -34,8 +34,8 @@ def test_an_obj_gives_its_vertices(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("block.stl", b"", r"block\.stl: it is no STL"),
-        ("block.stl", b"x" * 200, r"block\.stl: it is no STL: .* this has 200; export it again"),
+        ("block.stl", b"", r"block\.stl: it is not an STL file"),
+        ("block.stl", b"x" * 200, r"block\.stl: it is not an STL file: .* this has 200; export it again"),
         ("block.stl", b"solid nothing\nendsolid", r"block\.stl: it has no vertices; export it again as STL or OBJ"),
         ("block.stl", b"solid\nvertex 1 2\n", r"block\.stl, line 2: 'vertex' wants three numbers, got 'vertex 1 2'"),
         ("block.obj", b"v 1 2 3\nv 1 2 high\n", r"block\.obj, line 2: 'v' wants three numbers"),

@@ -41,7 +41,7 @@ def contact(b: tuple[float, ...], friction: float = 0.5) -> ContactProblem:
             r"block 0 \(Bounded\): lower 1.0 and upper -1.0 must be in order",
         ),
         (np.eye(1), np.zeros(1), [Bounded(np.nan, 1.0)], r"block 0 \(Bounded\)"),
-        (np.eye(1), np.zeros(1), [0.5], "block 0 is a float, no block such as Cone"),
+        (np.eye(1), np.zeros(1), [0.5], "block 0 is a float, not a block such as Cone"),
     ],
 )
 def test_what_is_no_contact_problem_is_refused_by_name(A: Any, b: Any, blocks: list[Block], message: str) -> None:

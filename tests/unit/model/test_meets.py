@@ -61,7 +61,7 @@ def test_where_a_joint_ends_may_be_a_point_and_a_rotation() -> None:
 
 def test_a_rotation_that_is_none_is_refused() -> None:
     b = RobotBuilder("door")
-    with pytest.raises(ModelError, match="'hinge': its rotation is no rotation matrix"):
+    with pytest.raises(ModelError, match="'hinge': its rotation is not a rotation matrix"):
         b.joint("hinge", Revolute(), "ground", "leaf", meets_turned=2.0 * np.eye(3))
 
 

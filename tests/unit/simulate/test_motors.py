@@ -324,7 +324,7 @@ def test_rollouts_take_motors() -> None:
     assert both.q.shape == (3, 51, 2)
     with pytest.raises(ModelError, match=r"motors must have the shape \(..., T, 2\)"):
         coupler.rollout(robot, q0, np.zeros(2), motors=np.zeros((50, 3)))
-    with pytest.raises(ModelError, match="give motors, too"):
+    with pytest.raises(ModelError, match="give motors as well"):
         coupler.rollout(robot, q0, np.zeros(2), np.zeros((50, 2)), rates=np.zeros((50, 2)))
     with pytest.raises(ModelError, match="controls are 3 in a row"):
         coupler.rollout(robot, q0, np.zeros(2), np.zeros((3, 2)), motors=targets)
@@ -422,7 +422,7 @@ def test_mistakes_in_controls_are_told() -> None:
     ):
         with pytest.raises(ModelError, match=message):
             simulation.step(motors=motors)
-    with pytest.raises(ModelError, match="give motors, too"):
+    with pytest.raises(ModelError, match="give motors as well"):
         simulation.step(rates=[0.0, 0.0])
     simulation.step(motors={"elbow": 1.0, "hinge": 0.5})
     assert simulation.motor_forces == pytest.approx([5.0, 1.0], abs=0.1)

@@ -256,7 +256,7 @@ def test_robots_are_drawn_as_svg_and_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="it is a folder"):
         robot.draw(tmp_path)
     for wrong in (3, "", b"leg.svg"):
-        with pytest.raises(ModelError, match="the name of a file to write is wanted"):
+        with pytest.raises(ModelError, match="the file to write must be given by its path, got"):
             robot.draw(wrong)  # type: ignore[arg-type]
     assert robot.draw(tmp_path / "leg.SVG").read_text().startswith("<svg")
     assert list(tmp_path.iterdir()) == [tmp_path / "leg.SVG"]

@@ -32,7 +32,7 @@ def test_what_cannot_be_shown_is_refused() -> None:
     robot = coupler.robots.load("four_bar")
     log = coupler.Simulation(robot).run(0.01)
     for given, options, told in (
-        (("four_bar",), {}, "a robot or a simulation is wanted"),
+        (("four_bar",), {}, "view takes a robot or a simulation"),
         ((robot, 3), {}, "a log or a rollout"),
         ((robot, log), {"q": robot.neutral()}, "its own states"),
         ((robot,), {"controller": lambda t, q, v: None}, "act in simulations"),

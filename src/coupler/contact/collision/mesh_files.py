@@ -84,8 +84,8 @@ def _stl(path: Path, data: bytes) -> np.ndarray:
         return np.frombuffer(data, _TRIANGLE, count, _HEAD)["corners"].reshape(-1, 3).astype(float)
     if data.lstrip()[:5].lower() != b"solid":
         raise ModelError(
-            f"mesh {path}: it is no STL: a binary one of {count} triangles has {_HEAD + count * _TRIANGLE.itemsize} "
-            f"bytes, this has {len(data)}; export it again"
+            f"mesh {path}: it is not an STL file: a binary one of {count} triangles has "
+            f"{_HEAD + count * _TRIANGLE.itemsize} bytes, this has {len(data)}; export it again"
         )
     return _rows(path, data, "vertex")
 

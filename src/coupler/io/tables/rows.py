@@ -115,8 +115,8 @@ class Row:
         except (ValueError, OverflowError):
             raise self.error(f"its {column!r} is not a number: {clipped(value)}") from None
         if not abs(number) <= LARGEST:
-            bounds = "finite" if not math.isfinite(number) else f"below {LARGEST:g}"
-            raise self.error(f"its {column!r} must be a number that is {bounds}, got {clipped(value)}")
+            wanted = f"a number below {LARGEST:g}" if math.isfinite(number) else "a finite number"
+            raise self.error(f"its {column!r} must be {wanted}, got {clipped(value)}")
         return scale * number
 
     def point(self) -> np.ndarray:

@@ -53,5 +53,5 @@ def scale_of(where: str, unit: str, kinds: tuple[str, ...]) -> float:
         return 1.0
     known = [name for kind in kinds for name in UNITS[kind]]
     if not known:
-        raise ModelError(f"{where}: it is no quantity, and has no unit {clipped(unit)}")
+        raise ModelError(f"{where}: it is not a quantity, so it has no unit {clipped(unit)}")
     raise ModelError(f"{where}: its unit is {clipped(unit)}; it may be {listed(known, most=len(known))}")

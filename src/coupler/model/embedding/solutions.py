@@ -105,7 +105,9 @@ class Solutions:
         for coupling in self.couplings.values():
             for name in coupling.solves:
                 if name not in links or name == coupling.name:
-                    raise ModelError(f"coupling {coupling.name!r} solves {name!r}, which is no loop or other coupling")
+                    raise ModelError(
+                        f"coupling {coupling.name!r} solves {name!r}, which is neither a loop nor another coupling"
+                    )
                 if name in solved:
                     raise ModelError(f"couplings {solved[name]!r} and {coupling.name!r} both solve {name!r}")
                 missing = links[name] - links[coupling.name]

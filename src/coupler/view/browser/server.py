@@ -73,7 +73,7 @@ def _started(viser: Any, host: str, port: int) -> Server:
         gate = Gate(host, free, behind.get_port())
     except OSError as error:
         behind.stop()
-        raise ModelError(f"host {host!r}, port {free}: it cannot be listened on ({error.strerror})") from None
+        raise ModelError(f"host {host!r}, port {free}: it cannot be opened ({error.strerror})") from None
     shown = socket.gethostname() if host in ("0.0.0.0", "::") else host
     return Server(behind, f"http://{_in_url(shown)}:{free}/?token={gate.token}", gate)
 
@@ -110,4 +110,4 @@ def _free_port(host: str, first: int) -> int:
                 why = error.strerror or str(error)
                 continue
             return probe.getsockname()[1]
-    raise ModelError(f"host {host!r}: no port from {first} to {first + _MOST - 1} can be listened on ({why})")
+    raise ModelError(f"host {host!r}: no port from {first} to {first + _MOST - 1} can be opened ({why})")

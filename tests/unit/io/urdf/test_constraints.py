@@ -257,7 +257,7 @@ def test_a_ratio_along_one_arm(read: Read) -> None:
         (RATIO.replace("la2", "lb2"), "there are none"),
         (RATIO.replace("la2", "lx"), "there is no link 'lx'; there are 'ground', 's'"),
         (RATIO.replace('<ratio value="3"/>', ""), "there is no <ratio> in it"),
-        (RATIO.replace('"3"', '"inf"'), "its value must be a number that is finite"),
+        (RATIO.replace('"3"', '"inf"'), "its value must be a finite number"),
         (RATIO.replace('name="gears"', ""), "it needs the attribute 'name'"),
     ],
 )
@@ -546,7 +546,7 @@ def test_a_spring_pulls(read: Read) -> None:
     [
         ('link="b"', 'link="z"', "<successor>: there is no link 'z'"),
         ('stiffness="50"', 'stiffness="-50"', "<spring name='s'>: "),
-        ('damping="0.5"', 'damping="nan"', "its damping must be a number that is finite"),
+        ('damping="0.5"', 'damping="nan"', "its damping must be a finite number"),
         ('name="s"', "", "it needs the attribute 'name'"),
         ('<predecessor link="ground"><origin xyz="0.1 0.4 0.3"/></predecessor>', "", "there is no <predecessor> in it"),
     ],

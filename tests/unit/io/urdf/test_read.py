@@ -174,7 +174,7 @@ def test_what_a_frame_cannot_have_is_not_dropped_in_silence(inside: str, read: R
     ("old", "new", "message"),
     [
         ('value="1.3"', 'value="-1.3"', "its mass must be"),
-        ('value="1.3"', 'value="nan"', "its value must be a number that is finite"),
+        ('value="1.3"', 'value="nan"', "its value must be a finite number"),
         ('value="1.3"', "", "it needs the attribute 'value'"),
         ('<mass value="1.3"/>', "", "there is no <mass> in it"),
         ('ixx="0.02"', 'ixx="-0.02"', "none can be negative"),
@@ -456,7 +456,7 @@ def test_marks_and_starts_are_read(read: Read) -> None:
     [
         ('independent="maybe"', "revolute", "its independent must be true or false, got 'maybe'"),
         ('start="1 2"', "revolute", "its start must be"),
-        ('start="nan"', "revolute", "its start must be numbers that are finite, got 'nan'"),
+        ('start="nan"', "revolute", "its start must be finite numbers, got 'nan'"),
         ('start="0 0 0 0 0 0 0"', "floating", "start"),
         ('actuated="true"', "fixed", "a fixed joint can be neither independent nor actuated"),
     ],
