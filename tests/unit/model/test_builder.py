@@ -156,9 +156,9 @@ SINGLE: dict[str, tuple[Describe, tuple[str, ...]]] = {
     "a place in quotes": (lambda b: b.joint("j", Z, "ground", "a", at=("1", "2", "3")), ("'j'", "3 finite numbers")),
     "NaN for a place": (lambda b: b.joint("j", Z, "ground", "a", at=(0, math.nan, 0)), ("'j'", "3 finite numbers")),
     "NaN for a meeting point": (lambda b: b.loop("l", Z, "a", "ground", meets=(0, 0, math.nan)), ("'l'", "3 finite")),
-    "a stretched frame": (lambda b: b.joint("j", Z, "ground", "a", turned=2 * np.eye(3)), ("'j'", "no rotation")),
-    "a mirrored frame": (lambda b: b.frame("f", "a", turned=np.diag([1, 1, -1])), ("'f'", "no rotation")),
-    "a frame without bounds": (lambda b: b.frame("f", "a", turned=np.full((3, 3), 1e200)), ("'f'", "no rotation")),
+    "a stretched frame": (lambda b: b.joint("j", Z, "ground", "a", turned=2 * np.eye(3)), ("'j'", "not a rotation")),
+    "a mirrored frame": (lambda b: b.frame("f", "a", turned=np.diag([1, 1, -1])), ("'f'", "not a rotation")),
+    "a frame without bounds": (lambda b: b.frame("f", "a", turned=np.full((3, 3), 1e200)), ("'f'", "not a rotation")),
     "three angles for a turn": (lambda b: b.joint("j", Z, "ground", "a", turned=(0, 0, 1)), ("'j'", "3 × 3")),
     "turned twice": (
         lambda b: b.joint("j", Z, "ground", "a", at=Transform.identity(), turned=np.eye(3)),
