@@ -18,6 +18,7 @@ GAINS = ("stop", "warn", "ignore")  # what a run can do about energy from nowher
 EVERY = 10  # steps between two checks, unless something suddenly moves
 _SUDDENLY = 2.0  # times the largest velocity so far
 GAIN = 0.1  # of the largest kinetic energy plus the range of the potential energy: what a sound step never gains
+_RUNAWAY = 1e4  # rad or m: what moves further in a step is out of bounds, even if work explains its energy
 _CREEP = 0.02  # m/s: the energy of a robot at this speed is too small to report
 
 
@@ -82,14 +83,18 @@ class Ledger:
         self._work = self._work + 0.5 * self._engine.step * power
 
     def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The energy that the method has made up, J, and whether it is too much; NaN and False where it is unknown."""
+        """The energy that the method has made up, J, NaN where it is unknown; and whether a state has to be told.
+
+        That is where it is too much, and where velocities are out of bounds.
+        """
         kinetic, potential = self._engine.energies(states)
         total = np.where(is_between_phases(self._engine, states), np.nan, kinetic + potential - self._work)
         with np.errstate(invalid="ignore"):
             gained = total - self._lowest
             self._lowest, self._kinetic = np.fmin(self._lowest, total), np.fmax(self._kinetic, kinetic)
             self._low, self._high = np.fmin(self._low, potential), np.fmax(self._high, potential)
-            return gained, gained > GAIN * (self._kinetic + self._high - self._low) + self._least
+            too_much = gained > GAIN * (self._kinetic + self._high - self._low) + self._least
+            return gained, too_much | (_fastest(self._engine, states) > _RUNAWAY / self._engine.step)
 
 
 class EnergyWatch:
@@ -168,14 +173,25 @@ def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
 
 
 def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> str:
-    """A message that a state has gained energy, when, and what may help."""
+    """A message that a state has gained energy or that velocities are out of bounds, when, and what may help."""
     joint, speed, better = fastest_joint(engine, state)
+    if not speed * engine.step <= _RUNAWAY:
+        return (
+            f"robot {engine.robot.name!r}: velocities are out of bounds by {time:.6g} s, joint {joint!r} moves with "
+            f"{speed:.3g} rad/s or m/s; forces may be too strong, as those of a stiff controller are, for steps of "
+            f"{engine.step:g} s"
+        )
     text = (
         f"robot {engine.robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
         f"{engine.step:g} s is too long for how fast joint {joint!r} moves, {speed:.3g} rad/s or m/s; steps of "
         f"{better:.2g} s may do"
     )
     return text + (', or integrator="midpoint"' if engine.scene.integrator != "midpoint" else "")
+
+
+def _fastest(engine: Engine, states: np.ndarray) -> np.ndarray:
+    """(...,): the largest entry of v, rad/s or m/s; NaN counts as infinite."""
+    return np.nan_to_num(np.abs(states[..., engine.layout.places["v"]]).max(axis=-1), nan=np.inf)
 
 
 def _dot(forces: Any, velocities: np.ndarray) -> Any:

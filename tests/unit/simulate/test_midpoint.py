@@ -247,10 +247,14 @@ def test_work_is_not_from_nowhere() -> None:
 
 
 def test_a_controller_that_is_too_stiff_is_told() -> None:
+    """Its damping turns the velocity round in each step, and makes it grow by work that the controller does."""
     robot = pendulum(Revolute(axis=(0, 1, 0)))
-    simulation = Simulation(robot, q=[0.1])
-    log = simulation.run(0.5, lambda t, q, v: -100.0 * q - 2.0 * v)
+    log = Simulation(robot, q=[0.1]).run(0.5, lambda t, q, v: -100.0 * q - 2.0 * v)
     assert np.abs(log.v).max() < 10.0
+    told = r"velocities are out of bounds by 0\.\d+ s, joint '.*' moves with .* for steps of 0.001 s"
+    with pytest.raises(SimulationError, match=told) as stop:
+        Simulation(robot, q=[0.1]).run(0.5, lambda t, q, v: -100.0 * q - 5000.0 * v)
+    assert np.abs(stop.value.log.v[:-1]).max() < 1e9
 
 
 def test_an_unknown_integrator_is_refused() -> None:
