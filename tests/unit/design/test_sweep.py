@@ -273,8 +273,8 @@ def test_designs_that_cannot_be_have_no_numbers(tmp_path: Path) -> None:
         ({"at_once": 0}, "at_once must be a whole number from 1 on"),
         ({"measure": lambda robot: {}}, "measures nothing"),
         ({"measure": lambda robot: 1.0}, r"of the shape \(\) for 23 designs"),
-        ({"measure": lambda robot: "x"}, "no real numbers"),
-        ({"measure": lambda robot: 1j * np.ones(23)}, "no real numbers"),
+        ({"measure": lambda robot: "x"}, "not real numbers"),
+        ({"measure": lambda robot: 1j * np.ones(23)}, "not real numbers"),
         ({"measure": lambda robot: {"mass:bar": np.ones(23)}}, "the name of something else"),
         (
             {"measure": lambda robot: {"x": np.ones((robot.mass.size, robot.mass.size))}, "at_once": 20},
@@ -292,7 +292,7 @@ def test_what_cannot_be_is_refused(changes: dict[str, Any], told: str) -> None:
 
 def test_results_that_have_no_best() -> None:
     found = Designs({"mass:bar": MASS}, {"all": np.full(23, np.nan), "many": np.ones((23, 2))})
-    with pytest.raises(ModelError, match="no number for any design"):
+    with pytest.raises(ModelError, match="not a number for any design"):
         found.best("all")
     with pytest.raises(ModelError, match="the best one has no meaning"):
         found.best("many")
