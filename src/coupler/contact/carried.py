@@ -32,7 +32,7 @@ from coupler.spatial import Transform, cross
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_JUMP = 4.0  # times the speed of bodies at a contact: a contact that moves faster is another contact
+_JUMP = 20.0  # times the speed of bodies at a contact: one that moves faster along a rim is another contact
 _STILL = 1e-9  # m: how far contacts of bodies at rest may move
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import coupler
 from coupler import Robot, RobotBuilder, Simulation
-from coupler.model import Free, ModelError, Planar, Plane, Prismatic, Revolute, Sphere, Spherical
+from coupler.model import Cylinder, Free, ModelError, Planar, Plane, Prismatic, Revolute, Sphere, Spherical
 from coupler.simulate.integrators import rk4
 from coupler.simulate.motion import integrate_motion
 from effort import every, sweep
@@ -260,3 +260,27 @@ def test_without_gravity_nothing_comes_back_from_an_inelastic_impact(integrator:
     simulation = Simulation(robot, integrator=integrator, v=robot.pack_v({"one": [0, 0, 0, 1.0, 0, 0]}))
     simulation.run(0.5)
     np.testing.assert_allclose(simulation.v.reshape(2, 6)[:, 3], 0.5, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("integrator", ["rk4", "trapezoid"])
+@pytest.mark.parametrize("tilt", np.radians([5.0, 10.0]))
+def test_a_disc_that_rolls_on_its_rim_does_not_sink(tilt: float, integrator: str) -> None:
+    """Euler's disc: its centre rests, its axis precesses with Ω² = 4 g / (a sin α), and it turns with Ω sin α.
+
+    Where it touches runs along the rim much faster than the disc moves.
+    """
+    a, thick = 0.1, 1e-5
+    b = RobotBuilder("disc")
+    b.floor(friction=1.0)
+    b.body("disc", 1.0, inertia=(a**2 / 4, a**2 / 4, a**2 / 2))
+    b.joint("free", Free(), "ground", "disc")
+    b.shape("disc", Cylinder(a, thick))
+    height, rate = a * np.sin(tilt) + 0.5 * thick * np.cos(tilt), np.sqrt(4 * G * np.sin(tilt) / a)
+    q = np.array([0, 0, height, np.cos(0.5 * tilt), 0, np.sin(0.5 * tilt), 0])
+    simulation = Simulation(b.build(), q=q, v=[rate, 0, 0, 0, 0, 0], integrator=integrator)
+    before = energy(simulation)
+    for _ in range(100):
+        simulation.step()
+        assert simulation.gaps.min() > -1e-6
+    np.testing.assert_allclose(simulation.q[:3], q[:3], rtol=0, atol=1e-4)
+    assert energy(simulation) == pytest.approx(before, rel=1e-3)
