@@ -161,7 +161,7 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
     Raises:
         ModelError: for an unknown or a missing actuator, and for shapes that do not fit together.
     """
-    if not isinstance(given, Mapping):
+    if isinstance(given, np.ndarray) or not isinstance(given, Mapping):  # the first is quicker to ask
         return given
     for name in given:
         if name not in robot.actuator_names:
