@@ -47,7 +47,15 @@ class Ledger:
         self._low, self._high = np.full(batch, np.inf), np.full(batch, -np.inf)
         self._least = least_gain(engine)
 
-    def add_work(self, before: np.ndarray, after: np.ndarray, tau: Any, f_ext: np.ndarray | None = None) -> None:
+    def add_work(
+        self,
+        before: np.ndarray,
+        after: np.ndarray,
+        tau: Any,
+        f_ext: np.ndarray | None = None,
+        *,
+        driven: np.ndarray | None = None,
+    ) -> None:
         """Adds the work of forces in a step.
 
         Args:
@@ -55,12 +63,16 @@ class Ledger:
             after: (..., layout.size), its result.
             tau: (..., nv), forces at independent joints; None for none.
             f_ext: (bodies, 6), forces on bodies, for a single state; None for none.
+            driven: the entries of tau that may be other than zero; None for all.
         """
         stopped = after[..., self._touching] > 0.0
         if self._engine.layout.joints:
             stopped = stopped | after[..., self._of_joints].any(axis=-1)
-        if tau is not None:
+        if tau is not None and driven is None:
             self._add(tau, before[..., self._velocities], after[..., self._velocities], stopped)
+        elif tau is not None and len(driven):
+            entries = self._velocities.start + driven
+            self._add(tau[..., driven], before[..., entries], after[..., entries], stopped)
         if f_ext is not None:
             first, last = (_powers(self._engine, state, f_ext) for state in (before, after))
             self._add(np.ones(len(first)), first, last, stopped)

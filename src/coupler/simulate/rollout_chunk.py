@@ -49,6 +49,7 @@ class Chunk:
         self.reasons: dict[int, str] = {}
         self.gained: dict[int, str] = {}
         self.jammed = 0.0
+        self._driven: np.ndarray | None = None  # entries of controls that are not all zero
         self._ledger, self._gains = None if gains == "ignore" else Ledger(engine, self._batch), gains
 
     def _laid_out(self, rows: np.ndarray) -> np.ndarray:
@@ -66,6 +67,7 @@ class Chunk:
     def simulate(self, controls: Sequence[np.ndarray], hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
         """Simulates from start to end, and writes the results of each control to `recorded`; yields after each step."""
         engine, places = self._engine, self._engine.layout.places
+        self._driven = np.flatnonzero(controls[0].any(axis=(0, 1)))
         controls = [self._laid_out(x) for x in controls]
         for name in ("q", "v"):
             recorded[name][0] = self._rows(self._states[..., places[name]])
@@ -99,7 +101,7 @@ class Chunk:
         if failed is not None and self._ledger is not None:  # what has failed may have gained energy before
             self._look_at_energy(self._ledger, self._states, time)
         if self._ledger is not None:
-            self._ledger.add_work(self._states, result, controls[0])
+            self._ledger.add_work(self._states, result, controls[0], driven=self._driven)
             if (steps + 1) % EVERY == 0:
                 self._look_at_energy(self._ledger, result[..., :size], time + self._engine.step)
         if failed is not None:
