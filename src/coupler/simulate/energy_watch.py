@@ -68,11 +68,12 @@ class Ledger:
         stopped = after[..., self._touching] > 0.0
         if self._engine.layout.joints:
             stopped = stopped | after[..., self._of_joints].any(axis=-1)
-        if tau is not None and driven is None:
-            self._add(tau, before[..., self._velocities], after[..., self._velocities], stopped)
-        elif tau is not None and len(driven):
+        if driven is not None:
             entries = self._velocities.start + driven
-            self._add(tau[..., driven], before[..., entries], after[..., entries], stopped)
+            if tau is not None and len(driven):
+                self._add(tau[..., driven], before[..., entries], after[..., entries], stopped)
+        elif tau is not None:
+            self._add(tau, before[..., self._velocities], after[..., self._velocities], stopped)
         if f_ext is not None:
             first, last = (_powers(self._engine, state, f_ext) for state in (before, after))
             self._add(np.ones(len(first)), first, last, stopped)
