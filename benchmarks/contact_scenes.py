@@ -58,7 +58,7 @@ except ImportError as error:
 
 STEP, FRICTION = 1e-3, 0.6
 SETTLE, SETTLE_PILE = 1000, 4000  # steps
-STATES, STEPS = 256, 20  # of a batch
+STATES, STEPS = 1024, 20  # of a batch
 THREADS = int(os.environ.get("COUPLER_THREADS", len(os.sched_getaffinity(0))))
 CLOCK = time.process_time if THREADS == 1 else time.perf_counter
 SIDE = 0.1  # m
@@ -241,7 +241,7 @@ def times_of_batch(
             "ours": lambda: coupler.rollout(robot, q0, v0, controls, STEP, contacts=contacts),
             "mujoco": lambda: pool.rollout(model, datas, states, nstep=STEPS),
         }
-        return {name: t / (STATES * STEPS) for name, t in best_in_rounds(several, 1, rounds=4, clock=CLOCK).items()}
+        return {name: t / (STATES * STEPS) for name, t in best_in_rounds(several, 1, rounds=8, clock=CLOCK).items()}
 
 
 def row(robot: Robot, q: np.ndarray, tau: np.ndarray, contacts: str = "*", settle: int = SETTLE) -> None:
