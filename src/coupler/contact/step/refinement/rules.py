@@ -17,7 +17,6 @@ from coupler.contact.step.refinement import interior, path, shares
 from coupler.graph import View
 
 _NEWTON = 8.0  # iterations of Newton's method in a row at most
-_AFTER_SWEEPS = 2.0  # of them at least at first: the second may mend what the first has made worse
 _INTERIOR = 30.0  # iterations of the interior point at most
 _FIRST_TRY, _NEXT_TRY = 6.0, 3.0  # iterations of the interior point before Newton's method is tried, and tried again
 _NEARER = 0.1  # of the residual where Newton's method was tried last: there it is tried at once
@@ -92,8 +91,7 @@ def decide(state: View) -> None:
     state.least = np.minimum(state.least, error)
     # Newton's method goes on while it halves the residual. Then the rule resumes that has tried it.
     halved, tried = by_newton & (error < 0.5 * state.before), state.tried + state.by_newton
-    at_first = by_newton & finite & (state.turns <= 0.0) & (tried < _AFTER_SWEEPS)
-    goes_on = (halved & (tried < _NEWTON)) | at_first
+    goes_on = halved & (tried < _NEWTON)
     gives_up = by_newton & np.logical_not(goes_on)
     # The interior point tries Newton's method now and then, until it is spent. A path tries it when it sees its end.
     turns, until_newton = state.turns + state.by_interior, state.until_newton - state.by_interior
@@ -118,7 +116,7 @@ def decide(state: View) -> None:
     state.by_path = np.where(resumes & spent & (paths <= float(len(_PATH_STARTS))), 1.0, 0.0)
     state.starts_interior = np.where((gives_up | by_gauge) & (turns <= 0.0), state.by_interior, 0.0)
     state.starts_path = np.where(next_path, state.by_path, 0.0)
-    state.accepted = np.where(halved | goes_on | tries, 1.0, 0.0)
+    state.accepted = np.where(halved | tries, 1.0, 0.0)
     state.before = np.where(halved | tries, error, state.before)
     state.tried, state.turns, state.stalls = np.where(goes_on, tried, 0.0), turns, stalls
     state.until_newton = np.where(tries & by_interior, _NEXT_TRY, until_newton)
