@@ -114,7 +114,7 @@ class Log:
     def __getattr__(self, name: str) -> np.ndarray:
         """Reads a column on first access."""
         if name not in COLUMNS or "_source" not in self.__dict__:  # which a log that is being copied does not have yet
-            raise AttributeError(f"a log has no {name!r}")
+            raise AttributeError(f"a log has no {name!r}; its columns are {listed(self.columns, 11, like=name)}")
         if name not in self.columns:
             raise _NotRecorded(f"the log has no {name!r}, which was not recorded; it has {listed(self.columns, 11)}")
         rows = self._rows

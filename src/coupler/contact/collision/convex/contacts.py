@@ -18,7 +18,7 @@ from coupler.spatial import Transform, cross
 
 Array = Any  # an ndarray of floats, or of nodes
 
-_SAME = 1e-6  # of the smaller radius: places nearer to each other count as one
+_SAME = 1e-4  # of the smaller radius: places nearer to each other count as one; round sides are found to 1e-5 of it
 _LEVEL = 1e-9  # likewise: gaps that exceed the least by less, or are smaller, count as the least
 
 
@@ -144,11 +144,13 @@ def manifold(
     """
     n, point, far = pair.normal, pair.nearest[3:] - 0.5 * pair.nearest[:3], pair.gap + scales.apart
     places = [(pair.gap, point)]
+    same = (_SAME * scales.smaller) * (_SAME * scales.smaller)
     for k, (exists, gap, place) in enumerate(corners):
         for _, _, other in corners[:k]:
-            away = place - other
-            exists = exists & (away @ away > (_SAME * scales.smaller) * (_SAME * scales.smaller))
-        gap = np.where(gap <= pair.gap + _LEVEL * scales.smaller, pair.gap, gap)
+            exists = exists & (_square(place - other) > same)
+        level = gap <= pair.gap + _LEVEL * scales.smaller
+        exists = exists & (level | (_square(place - point) > same))  # a level corner takes the nearest place's turn
+        gap = np.where(level, pair.gap, gap)
         places.append((np.where(exists, gap, far), np.where(exists, place, point)))
     if corners:
         deepest = reduce(np.minimum, (gap for gap, _ in places[1:]))
@@ -159,3 +161,7 @@ def manifold(
         (gap - margins[0] - margins[1], np.stack(list(X_other.r + X_other.E.T @ (place - shift * n))), normal)
         for gap, place in places
     ]
+
+
+def _square(away: Array) -> Any:
+    return away @ away
