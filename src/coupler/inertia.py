@@ -102,15 +102,18 @@ class _Matrix:
 
     def __init__(self, given: np.ndarray, rows: np.ndarray, columns: np.ndarray, otherwise: np.ndarray) -> None:
         """Args: the numbers of results, their rows and columns, and a matrix with all other elements."""
-        self._place, self._otherwise, self._given = np.zeros(otherwise.shape, int), otherwise.copy(), otherwise * 0.0
-        self._place[rows, columns], self._otherwise[rows, columns], self._given[rows, columns] = given, 0.0, 1.0
-        self._complete = bool(self._given.all())
+        self._place, constants, results = np.zeros(otherwise.shape, int), otherwise.copy(), otherwise * 0.0
+        self._place[rows, columns], constants[rows, columns], results[rows, columns] = given, 0.0, 1.0
+        self._results = None if results.all() else results  # 1 where elements are results, 0 elsewhere
+        self._constants = constants if constants.any() else None
 
     def filled(self, results: np.ndarray) -> np.ndarray:
-        matrix = results.take(self._place, axis=-1)  # many times faster than assigning results to a matrix of zeros
-        if not self._complete:
-            matrix *= self._given
-            matrix += self._otherwise
+        # Many times faster than assigning results to a matrix of zeros; unless clipped, indices are checked.
+        matrix = results.take(self._place, axis=-1, mode="clip")
+        if self._results is not None:
+            matrix *= self._results
+        if self._constants is not None:
+            matrix += self._constants
         return matrix
 
 
