@@ -12,6 +12,9 @@ from coupler.simulate.engine import Engine
 from coupler.simulate.failures import why_not
 
 
+_TOLD = "residual", "sweeps", "iterations", "jammed"  # one number of a step each
+
+
 class Chunk:
     """States that are simulated together.
 
@@ -64,15 +67,23 @@ class Chunk:
             return array
         return array.reshape(math.prod(self._batch), *array.shape[len(self._batch) :])[: len(self._stops)]
 
+    def _record(self, rows: np.ndarray, array: np.ndarray) -> None:
+        """Writes numbers in the layout of steps to contiguous rows of all states; without spare lanes in one copy."""
+        if math.prod(self._batch) == len(rows):
+            rows.reshape(*self._batch, *rows.shape[1:])[...] = array
+        else:
+            rows[:] = self._rows(array)
+
     def simulate(self, controls: Sequence[np.ndarray], hold: int, recorded: dict[str, np.ndarray]) -> Iterator[None]:
         """Simulates from start to end, and writes the results of each control to `recorded`; yields after each step."""
         engine, places = self._engine, self._engine.layout.places
-        self._driven = np.flatnonzero(controls[0].any(axis=(0, 1)))
+        if self._ledger is not None:
+            self._driven = np.flatnonzero((controls[0] != 0.0).any(axis=(0, 1)))
         controls = [self._laid_out(x) for x in controls]
         for name in ("q", "v"):
-            recorded[name][0] = self._rows(self._states[..., places[name]])
+            self._record(recorded[name][0], self._states[..., places[name]])
         for t in range(controls[0].shape[-2]):
-            residual, sweeps = recorded["residual"][t + 1], recorded["sweeps"][t + 1]
+            residual, sweeps = recorded["residual"][t + 1, :, 0], recorded["sweeps"][t + 1, :, 0]
             residual[:] = sweeps[:] = 0.0
             for i in range(hold):
                 self._step([x[..., t, :] for x in controls], t * hold + i)
@@ -80,15 +91,15 @@ class Chunk:
                 if not t and not i:
                     gaps = self._rows(result[..., places["gaps"]])
                     self._gaps[:], self._least[:] = gaps.min(axis=0), gaps.min(axis=1, initial=np.inf)
-                np.maximum(residual, self._rows(result[..., places["residual"]]), out=residual)
-                self.jammed = max(self.jammed, float(result[..., places["jammed"]].max()))
-                taken = result[..., places["sweeps"]] + result[..., places["iterations"]]
-                np.maximum(sweeps, self._rows(taken), out=sweeps)
+                told = {name: result[..., places[name].start] for name in _TOLD}
+                np.maximum(residual, self._rows(told["residual"]), out=residual)
+                np.maximum(sweeps, self._rows(told["sweeps"] + told["iterations"]), out=sweeps)
+                self.jammed = max(self.jammed, float(told["jammed"].max()))
                 yield
             for name in ("q", "v", "touching"):
-                recorded[name][t + 1] = self._rows(self._results[0][..., places[name]])
+                self._record(recorded[name][t + 1], self._results[0][..., places[name]])
             if "forces" in recorded:
-                recorded["forces"][t + 1] = self._rows(engine.forces(self._results[0]))
+                self._record(recorded["forces"][t + 1], engine.forces(self._results[0]))
             if (self._stops < np.inf).any():
                 for array in recorded.values():
                     array[t + 1, self._stops < np.inf] = np.nan
