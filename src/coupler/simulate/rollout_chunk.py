@@ -11,7 +11,6 @@ from coupler.simulate.energy_watch import EVERY, Ledger, gain_told
 from coupler.simulate.engine import Engine
 from coupler.simulate.failures import why_not
 
-
 _TOLD = "residual", "sweeps", "iterations", "jammed"  # one number of a step each
 
 
