@@ -8,6 +8,7 @@ from enum import Enum
 import numpy as np
 
 TOLERANCE = 1e-10  # m/s: the residual that solvers of whole problems reach if no other is asked for
+ENOUGH = 10.0  # times the tolerance that a step aims at: what it leaves within that counts as solved
 
 
 class Status(Enum):

@@ -46,7 +46,7 @@ class SimulationOptions:
         recovery: the largest speed at which overlapping shapes at rest part, m/s; see `let_out`. Revolute joints return
             from beyond a limit ten times as fast, rad/s. Infinite for no bound.
         limits: whether joints stop at their limits.
-        tolerance: how exactly contacts satisfy their laws, m/s.
+        tolerance: how exactly contacts satisfy their laws, m/s: what the solver aims at; see `StepStatus.solved`.
         sweeps: the largest number of sweeps of the contact solver in a step.
     """
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact.solution import ENOUGH
 from coupler.contact.step.drives import controls_of
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
@@ -172,7 +173,7 @@ class Simulated:
         names = ("residual", "touching", "sweeps", "iterations", "rounds")
         residual, *counts = (float(self._last(name, np.zeros(1))[0]) for name in names)
         contacts, sweeps, iterations, rounds = (int(count) for count in counts)
-        solved = residual <= self.options.tolerance * max(1.0, self._speed())
+        solved = residual <= ENOUGH * self.options.tolerance * max(1.0, self._speed())
         jammed = float(self._last("jammed", np.zeros(1))[0])
         return StepStatus(residual, contacts, sweeps, iterations, rounds, solved, jammed)
 

@@ -91,7 +91,7 @@ class Simulation(Simulated):
             recovery: the largest speed at which overlapping shapes at rest part, m/s; revolute joints return from
                 beyond a limit ten times as fast, rad/s. Infinite for no bound.
             limits: whether joints stop at their limits.
-            tolerance: how exactly contacts satisfy their laws, m/s.
+            tolerance: how exactly contacts satisfy their laws, m/s: what the solver aims at; see `StepStatus.solved`.
             sweeps: the largest number of sweeps of the contact solver in a step.
 
         Raises:

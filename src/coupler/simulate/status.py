@@ -25,9 +25,9 @@ class StepStatus:
         iterations: the number of iterations of the methods that follow the sweeps if these have not solved it.
         rounds: how often velocity-dependent forces were evaluated until the velocities at the middle of the step were
             found.
-        solved: whether the residual is within the tolerance of the simulation, 1e-9 m/s unless given, or in fast motion
-            that fraction of 2 v, with the largest entry v of joint velocities, m/s or rad/s. If not, no impulses were
-            found that satisfy the laws.
+        solved: whether the residual is within ten times the tolerance of the simulation, 1e-9 m/s unless given, or in
+            fast motion within ten times that fraction of 2 v, with the largest entry v of joint velocities, m/s or
+            rad/s. If not, no impulses were found that satisfy the laws.
         jammed: the depth of the deepest overlap, m, or of the joint furthest beyond a limit, m or rad, among those that
             no impulses part, because friction wedges them, or because they exclude each other: the step keeps them from
             growing, and its residual counts them as touching. 0 if there are none.

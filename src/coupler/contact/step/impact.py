@@ -15,6 +15,7 @@ from coupler.contact.kernels import clear, copy
 from coupler.contact.restitution import LAG, Restitution
 from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene
+from coupler.contact.solution import ENOUGH
 from coupler.contact.step import impact_kernels as kernels
 from coupler.contact.step.blocks import BlockKernel, More, shared
 from coupler.contact.step.impact_kernels import MOST_ROUNDS
@@ -105,7 +106,7 @@ class Impacts:
         self._loop(kernels.choosing, more)
         self._builder.list_flags(self._blocks.flags["active"])
         relaxation.solve(scene.tolerance, scene.sweeps, residual, results["sweeps"])
-        refinement.solve(scene.tolerance, residual, results["iterations"])
+        refinement.solve(scene.tolerance, residual, results["iterations"], enough=ENOUGH)
         self._builder.loop(kernels.keep_worst, residuals=fields(round=residual.at(0), worst=results["residual"].at(0)))
         self._loop(kernels.taking, self._fields, "active")
         self._look()

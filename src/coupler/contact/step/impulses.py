@@ -15,6 +15,7 @@ from coupler.contact.kernels import copy
 from coupler.contact.scene import travelling
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.sliding import Sliding
+from coupler.contact.solution import ENOUGH
 from coupler.contact.step.context import StepContext
 from coupler.contact.step.impact import Impacts
 from coupler.contact.step.impulse_passes import climb, weigh_gates
@@ -160,13 +161,13 @@ class Impulses:
         if self._sharing:
             self._sharing.look(self._relaxation.largest_change)
             wanted = self._sharing.wanted
-        self._refinement.solve(scene.tolerance, after["residual"], after["iterations"], wanted)
+        self._refinement.solve(scene.tolerance, after["residual"], after["iterations"], wanted, ENOUGH)
         self._sweep_on()
 
     def _sweep_on(self) -> None:
         """Writes more sweeps for states that the refinement has not solved, from the best impulses that it found."""
         after, tolerance = self._after, self._context.scene.tolerance
-        problem = fields(residual=after["residual"].at(0), tolerance=constants([10.0 * tolerance]))
+        problem = fields(residual=after["residual"].at(0), tolerance=constants([tolerance]))
         problem |= fields(limit=self._refinement.limit.at(0))
         with self._context.builder.repeat(until=_is_solved, at_most=1, rare=True, problem=problem):
             self._relaxation.solve(tolerance, _LAST_SWEEPS, after["residual"], after["sweeps"], patient=True)
@@ -195,4 +196,4 @@ def _none_joins(blocks: View) -> Any:
 
 
 def _is_solved(problem: View) -> Any:
-    return problem.residual <= np.maximum(problem.tolerance, problem.limit)
+    return problem.residual <= ENOUGH * np.maximum(problem.tolerance, problem.limit)

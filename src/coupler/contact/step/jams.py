@@ -29,6 +29,7 @@ import numpy as np
 from coupler.contact.kernels import clear
 from coupler.contact.rows import Indices
 from coupler.contact.scene import ContactScene, Layout
+from coupler.contact.solution import ENOUGH
 from coupler.contact.step.blocks import shared
 from coupler.contact.step.interaction import InteractingBlocks
 from coupler.graph import Vector, View, Window, constants, fields
@@ -154,7 +155,7 @@ def _is_solved(state: View) -> Any:
 
 
 def _judge(state: View) -> None:
-    state.unsolved = np.where(state.residual <= state.limit, 0.0, 1.0)
+    state.unsolved = np.where(state.residual <= ENOUGH * state.limit, 0.0, 1.0)
     state.tries = state.tries + 1.0
 
 

@@ -68,7 +68,8 @@ def good_enough(state: View) -> Any:
 
 def ended(state: View) -> Any:
     followed = state.by_newton + state.by_interior + state.by_path + state.by_gauge
-    return ((state.least <= state.limit) & (state.shares + state.polishes <= 0.0)) | (followed <= 0.0)
+    found = (state.least <= state.limit) | ((state.paths > 0.0) & (state.least <= state.enough * state.limit))
+    return (found & (state.shares + state.polishes <= 0.0)) | (followed <= 0.0)
 
 
 def clear_sums(state: View) -> None:
@@ -101,19 +102,20 @@ def decide(state: View) -> None:
     tries = (by_interior & finite & due) | (by_path & (state.tries > 0.0) & finite)
     resumes = gives_up | ((by_interior | by_path) & np.logical_not(tries))
     # When it is spent, the interior point starts once more, from impulses as large as those that would hold all rows
-    # (gauge.py). When it is spent again, paths follow.
+    # (gauge.py). When it is spent again, paths follow. Neither is worth it where the residual is small enough by then.
     spent, gauged = (turns >= _INTERIOR) | (stalls >= _STALLS), state.gauged + state.by_gauge
-    gauges = resumes & spent & (gauged <= 0.0)
+    near = state.least <= state.enough * state.limit
+    gauges = resumes & spent & (gauged <= 0.0) & np.logical_not(near)
     turns, stalls = np.where(by_gauge, 0.0, turns), np.where(by_gauge, 0.0, stalls)
     until_newton = np.where(by_gauge, _FIRST_TRY, until_newton)
-    spent = spent & (gauged > 0.0) & np.logical_not(by_gauge)
+    spent = spent & ((gauged > 0.0) | near) & np.logical_not(by_gauge)
     steps = state.steps + state.by_path
     next_path = spent & ((state.paths <= 0.0) | (steps >= _PATH)) & np.logical_not(goes_on | tries)
     paths, steps = np.where(next_path, state.paths + 1.0, state.paths), np.where(next_path, 0.0, steps)
     state.by_newton = np.where(goes_on | tries, 1.0, 0.0)
     state.by_interior = np.where((resumes & np.logical_not(spent | gauges)) | by_gauge, 1.0, 0.0)
     state.by_gauge, state.gauged = np.where(gauges, 1.0, 0.0), gauged
-    state.by_path = np.where(resumes & spent & (paths <= float(len(_PATH_STARTS))), 1.0, 0.0)
+    state.by_path = np.where(resumes & spent & (paths <= float(len(_PATH_STARTS))) & np.logical_not(near), 1.0, 0.0)
     state.starts_interior = np.where((gives_up | by_gauge) & (turns <= 0.0), state.by_interior, 0.0)
     state.starts_path = np.where(next_path, state.by_path, 0.0)
     state.accepted = np.where(halved | tries, 1.0, 0.0)
