@@ -29,7 +29,7 @@ def hoisted(program: Program) -> tuple[Program, Program] | None:
 
 
 class _Hoisting:
-    """Splits one program."""
+    """Splits one program into preparation and rest."""
 
     def __init__(self, program: Program) -> None:
         self._program, self._given = program, program.inputs[-1]

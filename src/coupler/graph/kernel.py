@@ -92,7 +92,7 @@ class Kernel:
 
 
 class Untraced(Kernel):
-    """In place of a kernel that only Python runs: it has a name, and says so when it is asked for anything else."""
+    """Stands in for a kernel that only Python can run: it has a name, and raises if it is asked for anything else."""
 
     def __init__(self, name: str) -> None:
         object.__setattr__(self, "name", name)
@@ -119,7 +119,7 @@ class Source:
     windows: Mapping[str, Window | Sequence[Window]]
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Source:
-        """The same function over other buffers."""
+        """This source with its windows in other buffers: `new` maps each buffer to its replacement."""
         return Source(self.function, each(self.windows, lambda _, window: window.rebound(new)))
 
 

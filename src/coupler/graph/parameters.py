@@ -71,7 +71,7 @@ class Lowering:
         self.done = False
 
     def lowered(self, window: Window) -> Window:
-        """The same fields, with places for table entries that are nodes."""
+        """A window's fields, with places in memory instead of table entries that are nodes."""
         if not any(isinstance(slot, Constants) and slot.varies for slot in window.fields.values()):
             return window
         return Window({name: self._with_place(slot) for name, slot in window.fields.items()})

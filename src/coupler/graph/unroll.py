@@ -22,7 +22,7 @@ from coupler.graph.window import Buffer
 
 
 def unroll(program: Program) -> Program:
-    """The same program as a single kernel from its inputs to its outputs.
+    """A program unrolled: a single kernel from its inputs to its outputs.
 
     Raises:
         GraphError: if the program repeats steps until a condition holds, or skips rows: what it does is known only when

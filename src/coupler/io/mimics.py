@@ -14,7 +14,7 @@ from coupler.model.wording import clipped, counted, listed, some
 
 @dataclass(frozen=True, eq=False)
 class Mimic:
-    """A joint that follows another: their names, its factor and its offset (rad or m), and where the file says so."""
+    """A joint that follows a leader: both names, factor and offset (rad or m), and the element that says so."""
 
     follower: str
     leader: str

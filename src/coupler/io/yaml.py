@@ -92,7 +92,7 @@ def _composed(path: Path, text: str, values: int) -> Any:
 
 
 def _value(path: Path, node: Any) -> Any:
-    """A node as Python has it. No deeper than the limit, so that recursion does."""
+    """A node as Python objects; its depth was checked, so recursion is safe."""
     line = node.start_mark.line + 1
     if node.id == "sequence":
         return [_value(path, value) for value in node.value]

@@ -95,7 +95,7 @@ class Actuator:
 
     @property
     def most_damping(self) -> float:
-        """d, N m s/rad or N s/m; of a damper, c d at its largest control, or at c = 1 if control is unlimited."""
+        """The damping d, N m s/rad or N s/m; of a damper, c d at its largest control (c = 1 if that is unlimited)."""
         if self.kind == "damper" and 0.0 < self.control[1] < np.inf:
             return self.damping * self.control[1]
         return self.damping
@@ -106,11 +106,11 @@ class Actuator:
         return tuple(self.gears)
 
     def position_servo(self, stiffness: float, damping: float = 0.0) -> Actuator:
-        """The same actuator as a servo that follows positions, with unlimited control."""
+        """This actuator as a servo that follows positions, with unlimited control."""
         return replace(self, kind="position", stiffness=stiffness, damping=damping, control=np.inf)
 
     def velocity_servo(self, damping: float) -> Actuator:
-        """The same actuator as a servo that follows velocities, with unlimited control."""
+        """This actuator as a servo that follows velocities, with unlimited control."""
         return replace(self, kind="velocity", stiffness=0.0, damping=damping, control=np.inf)
 
     def __repr__(self) -> str:
@@ -156,7 +156,7 @@ def _interval(what: str, given: Any) -> tuple[float, float]:
 
 
 def by_actuator(robot: Robot, what: str, given: Any) -> Any:
-    """Numbers of all actuators, (..., actuators), which a user gave as an array or by name.
+    """Numbers of all actuators, (..., actuators), from an array, or from numbers by actuator name.
 
     Raises:
         ModelError: for an unknown or a missing actuator, and for shapes that do not fit together.

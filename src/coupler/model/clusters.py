@@ -98,7 +98,7 @@ _SEARCHED = 2000  # partitions examined before the search gives way to a heurist
 
 
 def _without_clashes(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) -> _Groups:
-    """The finest coarser partition in which every group hangs on one other, best first.
+    """The finest partition, coarser than the given one, in which every group hangs on one other group.
 
     Where a group G hangs on two others, A and B, each answer has A and B joined, or one of them taken into G.
     """

@@ -58,11 +58,11 @@ class PointElement:
             raise ModelError(f"spring {self.name!r}: both its ends are on body {self.first!r}")
 
     def numbers(self) -> dict[str, Any]:
-        """By name, its numbers, in which it may differ from other springs between the same bodies."""
+        """The numbers of this spring, by name: where springs between the same bodies may differ."""
         return {name: getattr(self, name) for name in _NUMBERS}
 
     def with_numbers(self, **values: Any) -> PointElement:
-        """The same spring with other numbers, or nodes, which are not checked."""
+        """A copy of this spring with other numbers, or nodes, which are not checked."""
         other = copy(self)
         for name, value in values.items():
             object.__setattr__(other, name, value)

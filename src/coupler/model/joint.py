@@ -204,7 +204,7 @@ class Joint(LoopKind):
         return np.linalg.svd(S, full_matrices=True)[0][:, self.nv :]
 
     def with_values(self, **values: np.ndarray) -> Self:
-        """The same joint with other values, unchecked: robots have many joints, and these values are ours."""
+        """A copy of this joint with other values. They come from coupler itself, so they are not checked, to save time."""
         other = copy(self)
         for name, value in values.items():
             value.setflags(write=False)

@@ -98,7 +98,7 @@ class Robot(RobotChanges):
         return path
 
     def _repr_svg_(self) -> str:
-        """The same picture, as notebooks ask for it."""
+        """The picture of `draw`, for notebooks."""
         with imports():
             from coupler.view.robot_graph import robot_picture  # a call upwards: pictures know robots
 

@@ -52,7 +52,7 @@ def variant_of(robot: Robot, layout: Layout) -> Robot:
 
 
 class _Variant:
-    """The parts of a robot, with nodes in place of some numbers."""
+    """Makes the parts of a robot with nodes in place of some numbers."""
 
     def __init__(self, robot: Robot, parameters: Parameters, nodes: Mapping[str, Any], usual: np.ndarray) -> None:
         """Args: the robot, the inputs, the nodes by parameter name, and the values of the inputs in the robot."""

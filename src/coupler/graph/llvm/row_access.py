@@ -42,7 +42,7 @@ class RowAccess:
     def _columns(self, code: Blocks, width: str, body: Callable[[Callable[[str], None], str, str], None]) -> None:
         """A loop over numbers that lie side by side, several at once where they may share a register.
 
-        Those that are left in the end share one, too, of which the rest is masked, unless they are few.
+        The numbers left over at the end share a masked register, or are treated one by one if they are few.
         """
         if self._wide == 1:
             with code.count("0", width) as c:

@@ -88,7 +88,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
 
 
 def _gears(model: Compiled, tree: Tree, i: int) -> dict[str, Any]:
-    """By joint, how far an actuator moves by unit of the joint's position.
+    """For each joint, how far the actuator moves per unit of the joint's position.
 
     Raises:
         _LeftOut: for actuators that are switched off, and transmissions that are no sums of joint positions.
@@ -142,7 +142,7 @@ def _only_joint(model: Compiled, tree: Tree, site: int) -> int | None:
 
 
 def _site_gear(model: Compiled, joint: int, site: int, gear: np.ndarray) -> Any:
-    """How far a site moves along a gear, linear first and along its own axes, by unit of a joint's velocity."""
+    """How far a site moves along a gear (linear first, in the site's axes) per unit of a joint's velocity."""
     body, at = int(model.site_bodyid[site]), pose(model.site_pos[site], model.site_quat[site])
     while body != model.jnt_bodyid[joint]:
         at = at @ pose(model.body_pos[body], model.body_quat[body])
@@ -183,7 +183,7 @@ def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str
 
 
 def _range(given: np.ndarray) -> np.ndarray:
-    """Two limits, of which very large ones are none."""
+    """Two limits; very large ones become infinite, that is no limits."""
     return np.where(np.abs(given) < NO_LIMIT, given, np.where(given > 0.0, np.inf, -np.inf))
 
 

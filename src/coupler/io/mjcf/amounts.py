@@ -1,4 +1,4 @@
-"""How much a model in MJCF comes to once MuJoCo has made its copies: counted before MuJoCo makes them."""
+"""The size that a model in MJCF reaches once MuJoCo has made its copies, computed before MuJoCo makes them."""
 
 from __future__ import annotations
 

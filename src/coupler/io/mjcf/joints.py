@@ -30,8 +30,8 @@ class Step:
 
     Attributes:
         type: "hinge", "slide", "ball" or "free".
-        axis: in the joint's frame; None for a ball and a free joint.
-        entries: of the joint's velocity that are this one's; none, if it follows from others.
+        axis: direction in the joint's frame; None for a ball and a free joint.
+        entries: the entries of the joint's velocity that this step has; empty if the step follows from others.
     """
 
     type: str
@@ -61,7 +61,10 @@ EQUALITIES: Mapping[type[LoopKind], str] = {
 
 
 def steps_of(kind: Joint, *, loose: bool = True) -> list[Step]:
-    """A joint as MuJoCo's, one or several in a row. Only what hangs on the world may be loose there."""
+    """A joint as one MJCF joint or several in a row. With `loose`, a floating joint is MJCF's free joint.
+
+    MuJoCo allows free joints only for bodies that hang on the world.
+    """
     if kind.floats and not loose:
         return [*(Step("slide", axis, [i]) for i, axis in enumerate(np.eye(3), 3)), Step("ball", None, [0, 1, 2])]
     return JOINTS[type(kind)](kind)

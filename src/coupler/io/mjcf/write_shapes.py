@@ -67,7 +67,7 @@ class GeomWriter:
         return self._robot.tree.place[body][0] == 0
 
     def _mesh(self, assets: ET.Element, mesh: Mesh) -> dict[str, Any]:
-        """A mesh from a file, which is an asset once for each scale."""
+        """Attributes of a geom with a mesh from a file; the mesh becomes an asset once for each scale."""
         key = mesh_path(mesh.path, self._folder), str(np.asarray(mesh.scale).tolist())
         if key not in self._meshes:
             self._meshes[key] = self._asset_names.new(Path(mesh.path).stem)
@@ -81,7 +81,7 @@ class GeomWriter:
         return {"type": "mesh", "mesh": name}
 
     def _height_field(self, assets: ET.Element, shape: Shape, field: HeightField) -> dict[str, Any]:
-        """A height field, which MuJoCo measures from its lowest point."""
+        """Attributes of a geom with a height field; MuJoCo measures heights from the lowest point."""
         name = self._asset_names.new(shape.name or shape.body)
         low, high = float(field.heights.min()), float(field.heights.max())
         rise = max(high - low, _FLAT)

@@ -29,7 +29,7 @@ class _Parts:
     """Adds the parts of a description to a builder.
 
     Attributes:
-        seats: by link, the frame on it that its joint meets, where that is not the link's own frame.
+        seats: for links whose joint does not meet the link's own frame, the frame on the link that it meets.
     """
 
     def __init__(self, d: Description, b: RobotBuilder) -> None:

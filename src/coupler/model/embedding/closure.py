@@ -47,7 +47,7 @@ class Closure:
         motion: how their joints move.
         loops: the constraints, cluster by cluster.
         places: for each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries.
-        groups: the same places, stacked by the shape of K.
+        groups: these places, stacked by the shape of K.
         size: the number of residuals.
         origin: the closure without given parameters, whose programs it shares; see `States.with_given`.
     """

@@ -116,7 +116,7 @@ def _solve(cluster: View) -> None:
 
 
 def _step_of(progress: View, cluster: View, column: View) -> None:
-    """From how far x has come to −W Kᵀ N⁻¹ (φ − K d)."""
+    """The step: from the d that x has come so far to −W Kᵀ N⁻¹ (φ − K d)."""
     column.step = -column.weight * (column.K @ cluster.force) - (column.x - column.start) * progress.pull
     cluster.longest = np.maximum(cluster.longest, np.abs(column.step))
 
@@ -127,12 +127,12 @@ def _add_step(cluster: View, column: View) -> None:
 
 
 def _start(progress: View) -> None:
-    """No round has been made."""
+    """Initial progress: no round has been made."""
     progress.round = np.array(0.0)
 
 
 def _begin_round(progress: View) -> None:
-    """Resets residual and step. In late rounds nothing pulls back to the start: closed matters more than near."""
+    """Resets residual and step. Late rounds ignore the distance from the start: closed matters more than near."""
     progress.worst = progress.longest = np.array(0.0)
     progress.round += 1.0
     progress.pull = np.where(progress.round < _NEAR, 1.0, 0.0)

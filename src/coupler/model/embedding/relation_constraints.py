@@ -97,7 +97,7 @@ class RelationConstraint:
         return {"numbers": self.numbers}
 
     def within(self, number: Mapping[Any, int]) -> RelationConstraint:
-        """The same constraint, with links by their numbers in a cluster."""
+        """A copy whose links go by their numbers in a cluster; `number` maps links to these."""
         return replace(self, links=tuple(number[link] for link in self.links))
 
     def residual(self, numbers: Array, q: Sequence[Array]) -> Array:

@@ -65,7 +65,7 @@ class Solution:
         return {"numbers": self.function.numbers}
 
     def within(self, number: Mapping[Any, int]) -> Solution:
-        """The same solution, with links by their numbers in a cluster."""
+        """A copy whose links go by their numbers in a cluster; `number` maps links to these."""
         inputs, outputs = (tuple(number[link] for link in links) for links in (self.inputs, self.outputs))
         return replace(self, inputs=inputs, outputs=outputs)
 
@@ -99,7 +99,7 @@ class Solutions:
         return sorted((x for solutions in self.of_loop for x in solutions or ()), key=lambda x: x.level)
 
     def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
-        """See the attribute `solved`."""
+        """The names of constraints that couplings solve, each with the coupling's name."""
         links = {constraint.name: set(constraint.links) for constraint in constraints}
         solved: dict[str, str] = {}
         for coupling in self.couplings.values():

@@ -47,7 +47,7 @@ class Slide(Leg):
 
     @cached_property
     def _hinge(self) -> np.ndarray:
-        """1, how far the second axis is from the first, along x, m."""
+        """The distance, m, of the second axis from the first along x, as an array of one number."""
         return snapped((self._frame.E @ (self.base.points[1] - self._frame.r))[:1])
 
     def has_dead_points(self, limits: Limits) -> bool:
