@@ -52,17 +52,17 @@ class RespondingCluster(ClusterRecord):
 
 
 class ArticulatedCluster(RespondingCluster):
-    """The same, and D⁻¹."""
+    """What a cluster above the ground remembers: Y, and D⁻¹."""
 
     Dinv = entry(lambda shape: symmetric(shape.freedoms))
 
 
 class BodyMemory(ArticulatedBody, PathBody):
-    """The same, with χᵀ and Ω: a body's force and acceleration per unit force at a frame."""
+    """What a body remembers: Iᴬ, and χᵀ and Ω, its force and acceleration per unit force at a frame."""
 
 
 class ClusterMemory(ArticulatedCluster, PathCluster):
-    """The same, with y = D⁻¹ Sᵀ χᵀ: accelerations of joints per unit force, with the output bodies at rest."""
+    """Adds y = D⁻¹ Sᵀ χᵀ: accelerations of a cluster's joints per unit force, with the output bodies at rest."""
 
 
 Visited = Visit[BodyMemory, ClusterMemory]
@@ -108,7 +108,7 @@ def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
 def factorised(
     cluster: Visit[ArticulatedBody, RespondingCluster], factors: Callable[[Any], Cholesky] = Cholesky
 ) -> Cholesky:
-    """The same, with the factors of D left to be stored; another way to factorise it may be given."""
+    """`inward`, but returns the factors of D instead of storing D⁻¹; another way to factorise D may be given."""
     cluster.report_gap()
     IA = articulated(cluster)
     D = factors(IA.D)  # eq. 49: U = Iᴬ S, D = Sᵀ U

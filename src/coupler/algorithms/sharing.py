@@ -53,7 +53,7 @@ class Sharing:
     Attributes:
         kept, spare: the numbers of the kept and of the redundant rows among all rows.
         joints: for each body the compliance of its joint, 6 rows.
-        bonds: for each loop joint the same, and for each coupling the compliance of its rows.
+        bonds: for each loop joint its compliance, 6 rows, and for each coupling the compliance of its rows.
         conditions: the conditions of the rule.
         met: the numbers of conditions that z is to meet; None if z is an input of the program.
     """

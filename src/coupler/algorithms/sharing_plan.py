@@ -53,7 +53,7 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
 
 
 def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray) -> Sharings:
-    """The same plans, with the conditions that z is to meet: as many as are independent.
+    """The plans with the conditions that z is to meet: as many as are independent.
 
     Args:
         sharings: the plan of each cluster, in which z is an input.

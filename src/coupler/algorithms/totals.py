@@ -124,7 +124,7 @@ def add_kinetic(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> No
 
 
 def add_kinetic_of_all_joints(cluster: Visit[SpeedBody, Totals]) -> None:
-    """The same, from the velocities of all joints where these are an input."""
+    """`add_kinetic` from the velocities of all joints, where these are an input."""
     if not cluster.shape.solved:
         cluster.w = np.concatenate([joint.w for joint in cluster.views.joints])
     add_kinetic(cluster, moving=cluster.shape.solved)

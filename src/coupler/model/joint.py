@@ -204,7 +204,7 @@ class Joint(LoopKind):
         return np.linalg.svd(S, full_matrices=True)[0][:, self.nv :]
 
     def with_values(self, **values: np.ndarray) -> Self:
-        """A copy of this joint with other values. They come from coupler itself, so they are not checked, to save time."""
+        """A copy of this joint with other values, which are not checked: they come from coupler itself."""
         other = copy(self)
         for name, value in values.items():
             value.setflags(write=False)

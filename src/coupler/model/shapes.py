@@ -184,7 +184,7 @@ class ContactPair:
         first, second: names of the shapes.
         friction: the coefficient of sliding friction.
         torsion: torsional friction: the largest moment about the normal over the normal force, m; None for none.
-        rolling: rolling friction: the same about the tangents.
+        rolling: rolling friction: the largest moment about a tangent over the normal force, m; None for none.
     """
 
     first: str

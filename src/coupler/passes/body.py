@@ -159,7 +159,7 @@ class Body(Generic[B_co]):
 
     @property
     def entries(self) -> slice:
-        """Where its joint's velocity is among those of the cluster's joints."""
+        """The entries of its joint's velocity among the velocities of the cluster's joints."""
         return slice(*self.cluster.shape.starts[self.number : self.number + 2].tolist())
 
     @cached_property

@@ -98,7 +98,7 @@ class Visit(Generic[B_co, C_co]):
         return jvp(moved, np.zeros(int(self.shape.starts[-1])), self.w)
 
     def elsewhere(self, q: list[Array]) -> Visit[B_co, C_co]:
-        """The same cluster with its joints at other positions, and nothing loaded from memory."""
+        """This cluster with its joints at positions q, and nothing loaded from memory."""
         fresh = replace(self.context, seen_before=False, moving=False, looped=False)
         other: Visit[B_co, C_co] = Visit(self.views, self.shape, fresh)
         other.q = q

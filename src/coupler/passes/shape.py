@@ -32,7 +32,7 @@ _MAX_SHAPES = 12  # if there would be more, zeros and ones are left to the table
 
 @dataclass(frozen=True, eq=False)
 class ClusterShape:
-    """What clusters have in common. Bodies are numbered within the cluster, parents first.
+    """A shape: what clusters that share a trace have in common. Bodies are numbered within the cluster, parents first.
 
     Attributes:
         kinds: for each body the kind of its joint.
@@ -156,7 +156,7 @@ Numbers = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Instance:
-    """What belongs to one cluster and not to its shape.
+    """The links and numbers of one cluster, which its shape does not tell.
 
     Attributes:
         links: the links that are its bodies.

@@ -26,7 +26,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def load_arrays(path: Path, names: Iterable[str], others: Iterable[str] = ()) -> dict[str, np.ndarray]:
-    """Some arrays of a file, by name, and of the `others` those that exist.
+    """Arrays of a file, by name: all `names`, and those of the `others` that exist.
 
     Raises:
         ModelError: for a file that does not exist, is not an npz file, or lacks an array, naming it.

@@ -48,5 +48,5 @@ class Control:
 
 
 def _are_several(controls: Any) -> bool:
-    """Whether these are controls of several actuators, and not that of one."""
+    """Whether these are controls of several actuators rather than of one."""
     return isinstance(controls, Mapping) or np.ndim(controls) > 0

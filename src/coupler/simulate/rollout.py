@@ -249,7 +249,7 @@ def _chunk(states: int, size: int) -> int:
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
-    """Warns of states that could not continue; an error if none could."""
+    """Warns of states that could not continue; raises an error if none could."""
     if not reasons:
         return
     first = min(reasons, key=lambda state: (stops[state], state))

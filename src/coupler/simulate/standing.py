@@ -60,5 +60,5 @@ def _is_ground(robot: Robot, pair: Pair) -> bool:
 
 
 def _rise(pair: Pair) -> float:
-    """The upward component of a plane's normal, or of a field's z axis."""
+    """The upward component of the normal of a pair's plane, or of the z axis of its height field."""
     return float(pair.other.at.E[2, 2])

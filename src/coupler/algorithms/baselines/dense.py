@@ -1,4 +1,4 @@
-"""The same methods with dense matrices, solved by LAPACK: for robots too large to compile their linear algebra.
+"""The baselines with dense matrices, solved by LAPACK: for robots too large to compile their linear algebra.
 
 The other baselines are compiled as a whole, without operations on zeros, and compilation takes time and memory that
 grow with the cube of the robot's size. Here only the inertia, bias and loop matrices of the spanning tree are compiled.

@@ -190,7 +190,7 @@ class _Reader:
         return kind(**passive, **({"axis": axis} if along else {}))
 
     def _turned(self, row: Row) -> np.ndarray | None:
-        """The matrix of a row's Euler angles: about rotated axes for capital letters, about fixed axes for small ones."""
+        """The rotation of a row's Euler angles: about rotated axes for capital letters, fixed axes for small ones."""
         if not any(row.has(column) for column in ("euler", "e1", "e2", "e3")):
             return None
         order = row.word("euler", "xyz")

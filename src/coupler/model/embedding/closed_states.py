@@ -178,7 +178,7 @@ class ClosedStates:
             raise ModelError(f"{what} does not close{in_state(state)}: {reason}{why}")
 
     def _no_solution(self, p: np.ndarray) -> str:
-        """A message that there is no solution at positions of one state; it names joints that do not reach, if known."""
+        """A message that there is no solution at positions of one state; it names joints that do not reach, if any."""
         for solution in self.embedding.solutions:
             beyond_reach = getattr(solution.function.function, "beyond_reach", None)
             joints = beyond_reach(p[self.tree.positions_of(solution.inputs)]) if beyond_reach else ()

@@ -61,10 +61,10 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], contacts: int) -> None:
 
 
 def chosen_columns(record: str | Iterable[str] | None) -> tuple[str, ...]:
-    """The columns to keep, in order: the named ones and the times; all, for None.
+    """The columns to keep, in order: the named ones and the times; all columns for None.
 
     Raises:
-        ModelError: for a name that is not one of a column.
+        ModelError: for a name that no column has.
     """
     if record is None:
         return COLUMNS
