@@ -108,7 +108,7 @@ def limit_velocities(
         q, step: the joint's position, rad or m, and the length of the step, h, s.
         w: its velocity before the step, rad/s or m/s.
         recovery: the speed at which a joint returns from beyond a limit at most; see `let_out`. None for no bound.
-        seen: how much of the distance to a limit, or beyond it, counts.
+        seen: returns how much of a distance to a limit, or beyond it, counts.
     """
     low, high = -seen(q - lower) / step, seen(upper - q) / step
     if recovery is None:

@@ -136,7 +136,7 @@ def impact_coefficients(
     Args:
         normal, tangential: e.
         w: the contact's velocity along the normal after the step without its impact, negative, m/s.
-        approach: the same before the step.
+        approach: the contact's velocity along the normal before the step, m/s.
         change: the part of the difference that accelerations have caused, h a, m/s.
         closure: g/h, its gap over the step, m/s.
         lag: the number of steps by which velocities are behind positions.

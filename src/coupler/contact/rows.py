@@ -38,11 +38,11 @@ class ContactRows:
         return len(self.discs)
 
     def width_of(self, block: int) -> int:
-        """The number of rows of a block; blocks behind the contacts have one each."""
+        """The number of rows of a block; blocks after the contacts have one each."""
         return int(self.widths[block]) if block < len(self) else 1
 
     def first_of(self, blocks: Indices) -> np.ndarray:
-        """The first rows of blocks, either all of contacts or all behind them."""
+        """The first rows of blocks; the blocks are all contacts, or all come after the contacts."""
         numbers = np.asarray(blocks)
         return self.first[numbers] if numbers[0] < len(self) else numbers - len(self) + self.total
 
@@ -57,7 +57,7 @@ class BlockRecords:
 
     Args:
         name: the prefix of the buffers' names.
-        joints: the number of blocks behind the contacts.
+        joints: the number of blocks after the contacts.
         contact: gives the fields of a contact from its numbers of rows and discs.
         joint: the fields of a joint.
     """

@@ -33,7 +33,7 @@ def add_loads(sweep: Sweep[Any, Any], external: bool) -> Buffer | None:
 
 
 def collect_loads(sweep: Sweep[Any, Any], forces: Buffer | None) -> None:
-    """Writes the steps of `add_loads` again for the poses that bodies have now, with forces of an existing input or none."""
+    """Writes the steps of `add_loads` for the poses that bodies have now, with forces of an existing input or none."""
     robot, builder, tree = sweep.robot, sweep.builder, sweep.robot.tree
     sweep.outward(locate, new_velocities=True)
     builder.loop(_unload, body=sweep.bodies(sweep.links))

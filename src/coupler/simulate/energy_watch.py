@@ -170,7 +170,7 @@ def least_gain(engine: Engine) -> float:
 
 
 def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
-    """The entries of a state with impulses at limits, and with the velocities of these joints, except dependent ones."""
+    """The entries of a state that are impulses at limits, and velocities of these joints, except dependent ones."""
     robot, layout, rows, velocities = engine.robot, engine.layout, list[int](), list[int]()
     if not layout.limited:
         return np.array(rows, int), np.array(velocities, int)

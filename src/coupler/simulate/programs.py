@@ -46,7 +46,7 @@ class StepPrograms:
         return self if self.robot.given is None else self.of_robot(self.robot.of_states(batch, states))
 
     def brief(self) -> Self:
-        """These programs, with results that lack the places of contacts if these are many: batches then move less memory."""
+        """These programs without places of contacts in results, if these are many, so that batches move less memory."""
         if self.layout.contacts < _MANY_CONTACTS or self.scene.integrator in SCHEMES:
             return self
         other = copy(self)

@@ -47,7 +47,7 @@ def simplified_hull(mesh: Mesh, most: int = CORNERS) -> tuple[Hull, float]:
 
 
 def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
-    """The same robot with a hull for every mesh that touches something; `pairs_of` calls this itself.
+    """A robot with a hull in place of every mesh that touches something; `pairs_of` calls this itself.
 
     A visible mesh remains, but no longer touches. A mesh that cannot be read touches nothing, and a `ModelWarning`
     names it. The robot's remarks say which hulls are simplified, and by how much.

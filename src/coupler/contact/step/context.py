@@ -1,4 +1,4 @@
-"""What all parts of the program of a contact step share."""
+"""The context that all parts of the program of a contact step share."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class StepContext:
         return self.sweep.builder
 
     def responses(self, contacts: Indices) -> list[Window]:
-        """What impulses do to the links of contacts, link by link: forces P by unit of impulse, and Δu.
+        """The effect of impulses on the links of contacts, link by link: forces P by unit of impulse, and Δu.
 
         Args:
             contacts: contacts that act on equally many links each.

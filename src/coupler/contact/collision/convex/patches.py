@@ -46,7 +46,7 @@ class Patch:
     normal: Array
 
     def seen_from(self, R: Array, p: Array) -> Patch:
-        """The same patch in another frame, in which it is rotated by R and moved by p."""
+        """This patch in another frame, in which it is rotated by R and moved by p."""
         return Patch(np.stack([p + R @ point for point in self.points]), R @ self.normal)
 
 
