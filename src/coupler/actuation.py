@@ -107,7 +107,7 @@ def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
 
 
 def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
-    """The same, with NaN for states at which independent joints do not determine the others."""
+    """`generalized_forces`, with NaN for states at which independent joints do not determine the others."""
     return attempted(driven(robot), generalized_forces_program, q, forces)
 
 

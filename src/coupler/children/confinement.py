@@ -1,4 +1,4 @@
-"""How a process gives up, for good, what it has no need of: time, memory, files, other processes, the network.
+"""Confines a process for good: it gives up time, memory, files, other processes and the network.
 
 What the system offers is used, and what it lacks is passed over. Everywhere: a hook that sees what Python is about to
 do. On POSIX: limits of time, and of what may be written. On Linux: Landlock, by which the kernel itself refuses all
@@ -30,9 +30,9 @@ def confine(folders: Sequence[str], seconds: int, memory: int) -> None:
     """Confines this process, which has one thread.
 
     Args:
-        folders: the only ones that it may read from then on.
-        seconds: after which it is ended.
-        memory: bytes that it may have.
+        folders: the only folders that it may read from then on.
+        seconds: the time after which it is ended.
+        memory: the most bytes that it may use.
     """
     with suppress(ImportError):  # POSIX
         _limit(seconds, memory)
@@ -44,7 +44,7 @@ def confine(folders: Sequence[str], seconds: int, memory: int) -> None:
 
 
 def watch(folders: Sequence[str]) -> list[str]:
-    """Refuses, from here on, what Python code has no business to do; what it tried is in the list that is returned."""
+    """Refuses forbidden actions of Python code from here on; attempts are added to the list that is returned."""
     inside = tuple(os.path.realpath(folder) for folder in folders)
     refused: list[str] = []
 

@@ -24,7 +24,7 @@ class HipDifferential:
     Turned together, the cranks pitch the thigh; turned in opposite directions, they roll the gimbal that carries it.
 
     Attributes:
-        height: of the cranks' axis above the gimbal's centre, m.
+        height: height of the cranks' axis above the gimbal's centre, m.
         crank: the length of each crank, and the distance behind the gimbal at which rods are attached to the thigh, m.
         side: the distance of the rods from the middle, m.
         rod: the length of the rods, m.
@@ -121,7 +121,7 @@ def _angle(a: Any, b: Any, c: Any) -> Any:
 
 
 def _miss(between: Array, rod: float) -> Any:
-    """How far a distance is from a rod's length, to first order."""
+    """The difference of a distance and a rod's length, to first order."""
     return (between @ between - rod**2) / (2.0 * rod)
 
 

@@ -14,7 +14,7 @@ from coupler.model.tolerances import WITHIN_LIMITS
 
 
 class Bounds:
-    """How far joints may move in each state: to their limits, or as far beyond them as they start.
+    """Bounds on the positions of joints in each state: their limits, or how far beyond them they start.
 
     Steps of independent joints are cut short. A step that takes other joints beyond their limits is not taken.
     """

@@ -1,4 +1,4 @@
-"""What legged robots share: left and right sides, rotors, and the corners of a torso."""
+"""Common parts of legged robots: left and right sides, rotors, and the corners of a torso."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ HIP = HipDifferential(HIP_HEIGHT, HIP_CRANK, HIP_SIDE, HIP_ROD, GEAR)
 
 
 def knee_and_ankle(degree: float) -> KneeAnkleDifferential:
-    """The differential of knee and ankle, for what a degree is in rad."""
+    """The differential of knee and ankle, given the value of a degree in rad (the published code rounds π)."""
     angles = PIVOT_ANGLE * degree, ANKLE_CRANK_ANGLE * degree, ANKLE_LEVER_ANGLE * degree
     pivot, crank, lever = zip((PIVOT, ANKLE_CRANK, ANKLE_LEVER), angles, strict=True)
     return KneeAnkleDifferential(SHIN, pivot, crank, lever, ANKLE_ROD, GEAR)

@@ -1,4 +1,4 @@
-"""What [004] has for the loops of CHARMIE, as the paper has it, in plain NumPy: what coupler is compared with.
+"""The equations of [004] for the loops of CHARMIE, as printed, in plain NumPy: coupler is compared with them.
 
 Indirectly actuated joints, the mechanism that balances the squat, springs, and how bodies 4 and 5 are held. Misprints
 are corrected as in docs/papers.md. Points are named as in the paper.

@@ -139,7 +139,7 @@ def run(name: str, folder: Path) -> None:
 
 
 def programs(robot: Robot, motion: Motion, results: Mapping[str, Callable[..., Any]]) -> dict[str, Both]:
-    """What closes the loops, where there is a search for it, and then computes each result, in both ways."""
+    """Calls that close the loops, where this needs a search, and then compute each result, in both ways."""
     q = motion.positions(robot)
     search = closing(robot, q)
     calls = {} if search is None else {CLOSING: search}
@@ -147,7 +147,7 @@ def programs(robot: Robot, motion: Motion, results: Mapping[str, Callable[..., A
 
 
 def stabilized(robot: Robot, motion: Motion) -> dict[str, Both]:
-    """The same by projection with Baumgarte's stabilisation, from positions and velocities of all joints."""
+    """Results by projection with Baumgarte's stabilisation, from positions and velocities of all joints."""
     q = motion.positions(robot)
     _, w, _ = compile(joint_motion_program(robot))(q, motion.v, motion.a)
     times = decay_times(robot)

@@ -54,7 +54,7 @@ class Figure:
 
 
 def _approximate(make: Make) -> Make:
-    """The same for the robot with armatures instead of rotors."""
+    """A function that makes the program for the robot with armatures instead of rotors."""
     return lambda robot: make(with_armatures(robot, [body for body in robot.body_names if "rotor" in body]))
 
 
@@ -137,7 +137,7 @@ _ABOVE = "steeper, where matrices outgrow the caches, which a busy machine share
 
 
 def judge(figure: Figure, chain: str, times: Times) -> None:
-    """Powers of growth, beside what the papers say."""
+    """Prints powers of growth beside the papers' statements."""
     cluster, (middle, end), longest = figure.cluster[0], LONG[-2:], max(SHORT)
     for method in (cluster, *figure.further):
         power = growth(times[method], LONG[0], end)

@@ -1,4 +1,4 @@
-"""From where a robot is looked at, so that it fills the picture."""
+"""Cameras, placed so that a robot fills the picture."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Camera:
 
     Attributes:
         position: 3, m.
-        target: 3, what is in the middle of the picture, m.
-        up: 3, what is up in the picture.
-        field: the angle of view from below to above, rad.
+        target: 3, the point in the middle of the picture, m.
+        up: 3, the direction that is up in the picture.
+        field: the vertical angle of view, rad.
     """
 
     position: np.ndarray
@@ -36,7 +36,7 @@ class Camera:
 
     @classmethod
     def around(cls, low: np.ndarray, high: np.ndarray, up: np.ndarray, aspect: float = 1.0) -> Camera:
-        """The camera that sees all between two corners, 3 each, m; of what is flat, the broad side.
+        """The camera that sees all between two corners, 3 each, m; flat scenes are seen from their broad side.
 
         Args:
             low, high: corners.

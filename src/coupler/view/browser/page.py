@@ -38,7 +38,7 @@ def save_page(
         log: the log of the run.
         path: the page to write, ".html".
         frames_per_second: of the run's time, up to 1800 frames in all.
-        trace: names of frames, contact points or bodies whose ways are drawn.
+        trace: names of frames, contact points or bodies whose paths are drawn.
 
     Returns:
         The path.
