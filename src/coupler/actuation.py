@@ -281,6 +281,6 @@ def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _allowed(wanted: np.ndarray) -> np.ndarray:
-    """How far a result may miss what is wanted, (..., 1)."""
+    """The largest allowed error of a result, (..., 1), given what is wanted."""
     size = _MISSED[4 if wanted.dtype == np.float32 else 8]
     return size * np.maximum(np.abs(wanted).max(axis=-1, initial=0.0, keepdims=True), 1.0)

@@ -143,7 +143,7 @@ def inverse_pattern(triangular: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class NullSpace:
-    """How `coupler.linear` finds the null space of a matrix K with known zeros, m × n: by reflections of Kᵀ.
+    """The plan by which `coupler.linear` finds the null space of a matrix K with known zeros, m × n: reflections of Kᵀ.
 
     Attributes:
         full: the pattern of K.

@@ -175,7 +175,7 @@ def known_names(pairs: Sequence[Pair]) -> str:
 
 
 class _Connections:
-    """What connects the bodies of a robot, and so keeps them from touching."""
+    """Connections between the bodies of a robot, which keep them from touching."""
 
     def __init__(self, robot: Robot) -> None:
         self._place = robot.tree.place

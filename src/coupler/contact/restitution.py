@@ -53,7 +53,7 @@ RESTING_SPEED = 1e-6  # m/s: slower contacts do not rebound either; solvers leav
 
 @dataclass(frozen=True)
 class Restitution:
-    """How contacts rebound.
+    """A law by which contacts rebound.
 
     Attributes:
         normal: e of the normal: 0 (inelastic) to 1 (elastic).

@@ -21,7 +21,7 @@ _RECOVERY_ARM = 0.1  # m: a point this far from a joint's axis returns from beyo
 
 @dataclass(frozen=True, eq=False)
 class ContactScene:
-    """What a compiled step takes into account, and how exactly it solves the contact problem.
+    """The settings of a compiled step: what it takes into account, and how exactly it solves the contact problem.
 
     Attributes:
         pairs: the pairs of shapes that may touch.

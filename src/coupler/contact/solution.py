@@ -11,7 +11,7 @@ TOLERANCE = 1e-10  # m/s: the residual that solvers of whole problems reach if n
 
 
 class Status(Enum):
-    """How a solver ended."""
+    """The outcome of a solver."""
 
     SOLVED = "solved"
     LIMIT = "the iterations are spent"

@@ -108,7 +108,7 @@ class Untraced(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a kernel was traced from, so that it can also run in Python.
+    """The origin of a kernel, from which it can also run in Python.
 
     Attributes:
         function: takes one parameter for each window, or list of windows, by name.

@@ -38,7 +38,7 @@ class Parameters:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of parameters."""
         return len(self.nodes)
 
     def number(self, node: Node) -> int:

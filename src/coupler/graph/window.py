@@ -64,7 +64,7 @@ class Field:
 
     @cached_property
     def size(self) -> int:
-        """How many elements it extends over."""
+        """The number of elements that the field extends over."""
         return max(self.places, default=-1) + 1
 
     @staticmethod

@@ -40,7 +40,7 @@ class Packages:
 
     @property
     def allowed(self) -> list[Path]:
-        """All of the folders."""
+        """All folders that the file may lead to."""
         main = [] if self.within is None else [self.within]
         return list(dict.fromkeys([self.folder, *main, *self.named.values()]))
 

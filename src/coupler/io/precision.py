@@ -88,7 +88,7 @@ def _given(element: Element) -> Iterator[tuple[str, list[str], bool]]:
 
 
 def _digits(word: str) -> tuple[int, int]:
-    """How many significant digits a number has, and the power of ten of the last; none for whole numbers and noise."""
+    """A number's count of significant digits, and the power of ten of the last; zeros for whole numbers and noise."""
     number = _NUMBER.fullmatch(word)
     if number is None or not _NOISE < abs(float(word)) < np.inf:
         return 0, 0

@@ -54,7 +54,7 @@ class SavedMeshes:
         self.warnings = [f"{counted(len(lost), 'mesh', 'meshes')} not found, and left out: {names}"] if lost else []
 
     def _place(self, path: Path) -> Path | None:
-        """Where a mesh will be: where it is, if the file can refer to it there; its copy; None if it does not exist."""
+        """The path of a mesh once saved: its own, if the file can refer to it, or its copy's; None if the mesh is missing."""
         real = real_path(path)
         if real.is_relative_to(real_path(self._file.parent)) and not self._converts(real):
             return path

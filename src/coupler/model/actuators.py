@@ -114,7 +114,7 @@ class Actuator:
         return replace(self, kind="velocity", stiffness=0.0, damping=damping, control=np.inf)
 
     def __repr__(self) -> str:
-        """Its name, its gears, and the attributes that differ from their defaults."""
+        """The actuator's name, its gears, and the attributes that differ from their defaults."""
         usual = (("kind", "motor"), ("effort", UNLIMITED), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
         attributes = [(name, getattr(self, name), value) for name, value in (*usual, ("control", UNLIMITED))]
         more = [(name, is_) for name, is_, value in attributes if is_ != value]

@@ -68,7 +68,7 @@ class Body:
         return self.mass == 0.0 and not self.inertia.any()
 
     def spatial_inertia(self) -> RigidInertia:
-        """Its spatial inertia about the origin of its frame."""
+        """The body's spatial inertia about the origin of its frame."""
         return RigidInertia.from_centre(self.mass, self.centre, self.inertia)
 
 

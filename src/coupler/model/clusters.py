@@ -163,7 +163,7 @@ class _Groups:
         return tuple(map(self.of, range(len(self._leader))))
 
     def cost(self) -> tuple[int, int]:
-        """What the search minimises: minus the number of groups, then the sum of their cubed sizes."""
+        """The cost that the search minimises: minus the number of groups, then the sum of their cubed sizes."""
         sizes = Counter(self.key())
         return -len(sizes), sum(size**3 for size in sizes.values())
 

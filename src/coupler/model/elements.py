@@ -74,7 +74,7 @@ class PointElement:
         return np.sqrt(gap @ gap)
 
     def energy(self, first: Transform, second: Transform) -> Any:
-        """Its potential energy ½ k (L − L₀)² + T₀ L, J."""
+        """The spring's potential energy ½ k (L − L₀)² + T₀ L, J."""
         if not may_differ([self.free_length, self.pretension]):  # smooth, even where the points meet
             gap = _place(second, self.second_point) - _place(first, self.first_point)
             return 0.5 * self.stiffness * (gap @ gap)

@@ -75,7 +75,7 @@ class Joint(LoopKind):
         super().__init_subclass__(**given)
 
         def depth(name: str) -> int:
-            """How many classes up a name is inherited from."""
+            """The number of classes up from which a name is inherited."""
             return next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), len(cls.__mro__))
 
         for motion, facts in _FACTS:
@@ -122,7 +122,7 @@ class Joint(LoopKind):
         return self.placed(self.keep(q))
 
     def keep(self, q: Array) -> Array:
-        """What to keep of a position for later passes: sines and cosines of its angles instead of the angles."""
+        """The part of a position to keep for later passes: sines and cosines of its angles instead of the angles."""
         return q
 
     @abstractmethod

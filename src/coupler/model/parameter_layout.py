@@ -43,7 +43,7 @@ class GivenParameters:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which numbers of parameters are inputs of programs, in order.
+    """The numbers of parameters that are inputs of programs, in order.
 
     Structure keeps programs short and their memory small. Numbers that are zero in the robot, and in all parameters it
     was ever given, are not inputs; entries of an inertia that were always equal share one. So an inertia has at most

@@ -32,7 +32,7 @@ _NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo
 
 
 def parameters_of(robot: Robot) -> Mapping[str, np.ndarray]:
-    """By name, all numbers of a robot that can be given as parameters."""
+    """All numbers of a robot that can be given as parameters, by name."""
     values: dict[str, np.ndarray] = {}
     for name, value in _numbers(robot):
         values[name] = np.array(value, dtype=float)

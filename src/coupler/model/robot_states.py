@@ -199,7 +199,7 @@ class RobotStates(RobotParts):
         return ClusterJoint(self.cluster_tree, self.embedding, p, cluster).subspaces()
 
     def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
-        """By name, how far each loop and coupling is from closed: its largest residual, (...), m or rad."""
+        """The error of each loop and coupling, by name: its largest residual, (...), m or rad; zero when closed."""
         closure = self.embedding.closure
         p = self._positions(q)
         if not closure.loops:

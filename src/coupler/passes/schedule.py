@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
     @staticmethod
     def whole(buffer: Buffer, shape: int | tuple[int, ...] | Field) -> Place:
-        """All of a buffer."""
+        """A place that is a whole buffer."""
         return Place.of(buffer, 0, shape)
 
 

@@ -169,7 +169,7 @@ def _close(b: RobotBuilder, actuator: str, moved: str, kind: Spherical | Held) -
 
 
 def _at_zero(name: str) -> Transform:
-    """From the frame of the base to that of a body, with all joints at zero."""
+    """The transform from the frame of the base to that of a body, with all joints at zero."""
     if name not in JOINTS:
         return Transform.identity()
     carrier, _, at, turned = JOINTS[name]

@@ -13,7 +13,7 @@ Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
 
 class Acting(NamedTuple):
-    """What acts in a step, as `Simulation.step` takes it; None for nothing."""
+    """The forces and controls in a step, as arguments of `Simulation.step`; None for none."""
 
     tau: Any
     f_ext: Any

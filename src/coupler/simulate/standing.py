@@ -44,7 +44,7 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _lift(robot: Robot, pairs: Sequence[Pair], q: np.ndarray) -> float:
-    """How far shapes must rise in a configuration, (nq,), until none is below its ground, m, or a little more."""
+    """The height, m, by which shapes must rise in a configuration, (nq,), until none is below ground, plus a margin."""
     proximity = Proximity(robot, pairs, q[None])
     heights = [proximity.height(i) / _rise(pair) for i, pair in enumerate(pairs)]
     # A shape that is lower than the highest ground below it may still lie in a hollow, without touching.

@@ -119,7 +119,7 @@ class Stage:
         self.axes.draw_artist(self._lines)
 
     def picture(self, q: np.ndarray, arrows: Sequence[Arrows] = (), title: str = "") -> np.ndarray:
-        """As `pixels`, of a configuration with arrows: starts and vectors, n × 3 each, m, a colour, and a label."""
+        """The `pixels` of a configuration with arrows: starts and vectors, n × 3 each, m, a colour, and a label."""
         for starts, vectors, colour, label in arrows:
             self.axes.quiver(*starts.T, *vectors.T, color=colour, label=label, linewidth=1.2, arrow_length_ratio=0.15)
         if arrows:

@@ -87,7 +87,7 @@ def run(name: str, folder: Path) -> None:
 
 
 def sized(springs: Springs) -> ActuatorSizing:
-    """What a cycle of work asks of the actuators of CHARMIE with these springs."""
+    """The demands of a work cycle on the actuators of CHARMIE with these springs."""
     robot = charmie(springs=springs)
     t = np.linspace(0.0, DURATION, STATES)
     s, ds, dds = cycloid(t, DURATION / 2)

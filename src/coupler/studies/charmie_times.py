@@ -132,7 +132,7 @@ def from_scratch() -> tuple[float, float]:
 
 
 def whole() -> None:
-    """All of CHARMIE's dynamics of 1,000 steps once."""
+    """Computes all of CHARMIE's dynamics of 1,000 steps once."""
     _dynamics(robot_by_actuators(), STEPS)
 
 
@@ -171,7 +171,7 @@ def _calls(
     states: list[list[dict[str, float]]],
     recursion: Callable[[Any], Any],
 ) -> Calls:
-    """What is timed of a model; what takes long is done for a few steps."""
+    """The calls that are timed for a model; slow ones are made for a few steps only."""
     poses, forces = compile(body_poses_program(robot)), compile(joint_forces_program(robot))
     q, stage = closed(), _stage(robot)
     picked = np.linspace(0, STEPS - 1, FRAMES).astype(int)
@@ -212,7 +212,7 @@ def _calls(
 
 
 def _stage(robot: Robot) -> Any:
-    """What draws a robot, if matplotlib is installed."""
+    """The stage that draws a robot; None without matplotlib."""
     try:
         return Stage(robot)
     except ModelError as error:

@@ -90,7 +90,7 @@ def solving_program(contacts: int) -> Any:
 
 
 def _both_or_one(A: Any, w: Any, alone: Sequence[Any]) -> list[Any]:
-    """Of two contacts: both push, or one of them does and the other parts, or none."""
+    """The impulses of two contacts: both push, or one pushes and the other parts, or none pushes."""
     both = np.array([A[0, 1] * w[1] - A[1, 1] * w[0], A[0, 1] * w[0] - A[0, 0] * w[1]]) / (
         A[0, 0] * A[1, 1] - A[0, 1] ** 2
     )

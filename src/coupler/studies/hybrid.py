@@ -170,7 +170,7 @@ def closing(robot: Robot, q: np.ndarray) -> Both | None:
 
 
 def _sought(robot: Robot) -> np.ndarray:
-    """Which entries of the positions of all joints Newton's method finds; all joints have one freedom each."""
+    """The entries of all joint positions that Newton's method finds; all joints have one freedom each."""
     entries = np.zeros(robot.tree.nv, bool)
     entries[robot.embedding.unsolved_entries] = True
     return entries & (robot.states.dependent > 0.0)

@@ -42,7 +42,7 @@ def write_page(path: Path, records: Sequence[Record]) -> None:
 
 
 def _summary(records: Sequence[Record]) -> str:
-    """All studies with their verdicts counted."""
+    """A table of all studies with counts of their verdicts."""
     rows = []
     for record in records:
         counts = {kind: sum(_kind(verdict) == kind for verdict in record.verdicts) for kind in VERDICTS}

@@ -54,7 +54,7 @@ class Pull:
         return 1.0 / max(float(np.linalg.eigvalsh(mobility)[-1]), TINY)
 
     def ends(self, q: np.ndarray) -> np.ndarray:
-        """Where it begins and ends, (2, 3), m."""
+        """The two ends of the spring, (2, 3), m."""
         T = frame_pose(self.robot, q, self.body)
         return np.stack([T[:3, :3] @ self.point + T[:3, 3], self.target])
 

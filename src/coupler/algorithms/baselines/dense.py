@@ -108,7 +108,7 @@ def _by_name(program: Any, compile: Compile) -> Callable[..., dict[str, np.ndarr
 
 
 class _Matrices:
-    """Where the entries of results belong in dense matrices."""
+    """The rows and columns of results' entries in dense matrices."""
 
     def __init__(self, robot: Robot, spanning: Spanning) -> None:
         self._n = spanning.tree.nv

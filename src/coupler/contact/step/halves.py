@@ -20,7 +20,7 @@ from coupler.graph import Builder, Constants, Slot, Vector, View, constants, fie
 
 
 class Halves:
-    """Which part of a step each tree of bodies moves before forces are taken, and which afterwards.
+    """The parts of a step that each tree of bodies moves before forces are taken, and afterwards.
 
     Args:
         midpoint: whether the step follows the midpoint rule; otherwise it moves all at once.

@@ -29,7 +29,7 @@ Operation = Sequence[int]  # a row of `RowCode.code`
 
 
 class Instructions(NamedTuple):
-    """What a list of operations does, in the order in which this is done.
+    """The instructions for a list of operations, in the order in which they run.
 
     Attributes:
         cleared: runs of the memory that are set to zero first: where they start, and how long they are.

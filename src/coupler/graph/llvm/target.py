@@ -119,7 +119,7 @@ def level(name: str) -> Target:
 
 
 def chosen() -> Target:
-    """What COUPLER_TARGET names: a key of `LEVELS`, or `native` for this machine's processor, which is the default."""
+    """The target that COUPLER_TARGET names: a key of `LEVELS`, or `native` (default) for this machine's processor."""
     name = os.environ.get("COUPLER_TARGET") or "native"
     return host() if name == "native" else level(name)
 

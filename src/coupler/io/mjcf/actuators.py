@@ -158,7 +158,7 @@ def _site_gear(model: Compiled, joint: int, site: int, gear: np.ndarray) -> Any:
 
 
 def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str, str] | None]:
-    """How an actuator is controlled, as `RobotBuilder.actuator` takes it, and the gain of a motor; and what is lost."""
+    """An actuator's control law, as arguments of `RobotBuilder.actuator`, and a description of what is lost of it."""
     dynamics, lost = int(model.actuator_dyntype[i]), None
     adr = int(model.actuator_ctrladr[i])
     clamped = bool(model.actuator_ctrllimited[adr]) and not tree.off("CLAMPCTRL")

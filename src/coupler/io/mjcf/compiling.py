@@ -81,7 +81,7 @@ def prepare() -> None:
 
 
 def run(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What MuJoCo makes of a file.
+    """Compiles a file with MuJoCo.
 
     Args:
         request: the `file`, the `places` in which its meshes may be, whether to `strip` folders off their names, and

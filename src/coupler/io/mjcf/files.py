@@ -61,7 +61,7 @@ class Files:
 
     @property
     def places(self) -> dict[str, Any]:
-        """Where meshes may be, as `compiling.locate` wants it."""
+        """The folders in which meshes may be, as `compiling.locate` takes them."""
         return {"places": [str(folder.absolute()) for folder in self._folders], "strip": self._strip}
 
     @property

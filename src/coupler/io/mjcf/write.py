@@ -122,7 +122,7 @@ class _Writer:
     # Bodies
 
     def add_bodies(self) -> None:
-        """All bodies, depth first, which is MuJoCo's order of joints."""
+        """Adds all bodies, depth first, which is MuJoCo's order of joints."""
         carried = grouped(outwards(self.robot), lambda joint: joint.parent)
         bare = self.bare(carried)
         lost = [joint for joint in self.robot.joints if joint.child in bare and joint.child != f"{joint.name}_carrier"]

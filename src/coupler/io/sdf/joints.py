@@ -66,7 +66,7 @@ _STOP = {"stiffness": 1e8, "dissipation": 1.0}  # of joint stops, as files have 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """How a joint moves, before it is known whether the tree or a loop has it.
+    """The motion of a joint, before it is known whether the joint belongs to the tree or closes a loop.
 
     Attributes:
         word: the joint's type in the file.
@@ -110,7 +110,7 @@ class Motion:
 
 
 def read_motion(element: Element, axes: list[np.ndarray]) -> Motion:
-    """How a joint moves.
+    """Reads how a joint moves.
 
     Args:
         element: the <joint>.

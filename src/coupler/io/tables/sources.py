@@ -127,7 +127,7 @@ def _parsed_json(file: Path) -> Any:
 
 
 def _from_folder(file: Path) -> Tables:
-    """All tables beside bodies.csv."""
+    """The tables in bodies.csv and in all CSV files of tables beside it."""
     if file.stem.lower() != "bodies":
         raise ModelError(f"{file}: of a robot's tables in CSV, name bodies.csv; the others are read from its folder")
     folder = real_path(file).parent

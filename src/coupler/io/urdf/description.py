@@ -103,7 +103,7 @@ class Description:
 
     @cached_property
     def _depths(self) -> dict[str, int]:
-        """How many joints carry each link."""
+        """For each link the number of joints between it and the root."""
         depths = dict.fromkeys(self.links, 0)
         for joint in self._outwards():
             depths[joint.child] = depths[joint.parent] + 1

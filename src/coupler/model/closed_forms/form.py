@@ -228,7 +228,7 @@ def remarks_of(
     missing: Sequence[str],
     offers: Sequence[Offer],
 ) -> list[str]:
-    """How loops are closed, one remark for each kind of mechanism.
+    """Remarks on how loops are closed, one for each kind of mechanism.
 
     Args:
         closed_forms: by name, of loops that are closed analytically.

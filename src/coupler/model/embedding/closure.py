@@ -67,7 +67,7 @@ class Closure:
         self.groups = [_Group(*alike) for alike in stacked([(rows, loop.columns, K) for loop, (rows, K) in pairs])]
 
     def constraints(self) -> Iterator[tuple[Constraint, slice]]:
-        """All constraints, each with its rows in φ."""
+        """Yields all constraints, each with its rows in φ."""
         for loop, (rows, _) in zip(self.loops, self.places, strict=True):
             yield from loop.parts(int(rows[0]))
 

@@ -73,7 +73,7 @@ class LoopConstraint:
 
     @property
     def connection(self) -> Hashable:
-        """Which links it couples, and how."""
+        """A key for the links that it couples, and for how it couples them."""
         return self.ends, self.ways
 
     @property
@@ -89,7 +89,7 @@ class LoopConstraint:
         return replace(self, ends=tuple(map(number.get, self.ends)), ways=ways)
 
     def at(self, constants: Any, first: Transform, second: Transform) -> LoopEquations:
-        """Its equations, for its constants by name and the poses of its two links."""
+        """The constraint's equations, for its constants by name and the poses of its two links."""
         start = Transform(constants.first_E, constants.first_r) @ first
         end = Transform(constants.second_E, constants.second_r) @ second
         return LoopEquations(self.kind.with_lengths(constants), list(self.kept), end @ start.inverse(), end)

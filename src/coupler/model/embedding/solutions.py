@@ -70,7 +70,7 @@ class Solution:
         return replace(self, inputs=inputs, outputs=outputs)
 
     def positions(self, numbers: Any, known: Mapping[int, Any]) -> dict[int, Any]:
-        """By link, the positions of the dependent joints, for its numbers and known positions of the others."""
+        """Positions of the dependent joints, by link, for the solution's numbers and known positions of the others."""
         given = self.function(np.concatenate([known[link] for link in self.inputs]), numbers)
         starts = np.cumsum([0, *self.sizes])
         places = zip(self.outputs, starts[:-1], starts[1:], strict=True)
@@ -163,7 +163,7 @@ class Solutions:
         return np.array([c.name not in self.solved for c in loop.constraints for _ in range(c.rows)])
 
     def start(self) -> np.ndarray:
-        """Where joints start; in clusters whose solution does not exist there, random positions where it does."""
+        """Start positions of joints; in clusters without a solution there, random positions that have one."""
         p, rng, motion = self.closure.motion.start(), np.random.default_rng(0), self.closure.motion
         broken = np.zeros(0, int)
         for _ in range(_TRIES):

@@ -17,7 +17,7 @@ DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True, eq=False)
 class Heading:
-    """What a log contains besides its rows.
+    """The heading of a log: everything besides its rows.
 
     Attributes:
         robot: the name of the robot.

@@ -25,7 +25,7 @@ _PART = 4 << 20  # bytes of the rows that are processed at a time
 
 
 class Source(Protocol):
-    """Where the rows of a log are: an object with a heading that returns parts of columns."""
+    """The source of a log's rows: an object with a heading that returns parts of columns."""
 
     heading: Heading
     rows: int
@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class Log:
-    """What happened in a run: T rows for nc candidate contacts.
+    """The log of a run: T rows for nc candidate contacts.
 
     Columns of a log in a file are read on first access, and kept. A log that is too large for that can be read in
     pieces: `log[1000:2000]` has some rows, `log[::10]` every tenth, and `parts` iterates over all of them. A column

@@ -47,7 +47,7 @@ class Solid:
 
 
 class Figure:
-    """What a robot looks like.
+    """The solids by which a robot is drawn.
 
     Each link is drawn by its visible shapes, or if it has none by its collision shapes. Where these do not reach its
     joints, rods, plates, discs and cylinders are added.

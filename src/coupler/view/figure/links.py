@@ -285,7 +285,7 @@ def _slides(joint: TreeJoint) -> bool:
 
 
 def _apart(points: np.ndarray, least: float) -> np.ndarray:
-    """Those of some points that are at least so far apart from each other, m."""
+    """Points, without those nearer than `least`, m, to an earlier one."""
     kept = list[np.ndarray]()
     for point in points:
         if all(np.linalg.norm(point - other) > least for other in kept):

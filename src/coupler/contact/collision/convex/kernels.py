@@ -134,7 +134,7 @@ def point(pair: View) -> None:
 
 
 def improve(pair: View) -> None:
-    """One step of the search of a pair that is not finished."""
+    """Makes one step of the search of a pair that is not finished."""
     ascent.improve(pair, pair.tip0, pair.tip1, pair.larger, pair.clearance)
     point(pair)
     pair.going = np.maximum(pair.going, pair.searching)

@@ -155,7 +155,7 @@ def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) ->
 
 
 def corner_place(R: Array, p: Array, point: Array) -> tuple[Array, Array]:
-    """Where a corner of a shape is, and a place next to it inside the shape.
+    """The place of a shape's corner, and a place next to it inside the shape.
 
     The ground below the corner is looked up below that second place: so a corner that has just touched a rising face,
     and is slightly inside it, is still above the ground that it came from.
