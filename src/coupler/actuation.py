@@ -157,8 +157,8 @@ def _check_forces(robot: Robot, q: Any, forces: np.ndarray, tau: np.ndarray) -> 
         entry = int(missing[tuple(state)].argmax())
         joint = robot.tree.joint_of(int(robot.embedding.v_index[entry]))
         raise ModelError(
-            f"robot {robot.name!r}: its actuators cannot do tau{in_state(state)}: at joint {joint!r} "
-            f"{missing[(*state, entry)]:.3g} N m or N is missing; exact=False comes as near as can be"
+            f"robot {robot.name!r}: its actuators cannot produce tau{in_state(state)}: at joint {joint!r} "
+            f"{missing[(*state, entry)]:.3g} N m or N is missing; exact=False returns the closest forces"
         )
 
 
@@ -242,8 +242,8 @@ def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray
         *state, _ = (int(i) for i in wrong[0])
         name = robot.actuators[int(missing[tuple(state)].argmax())].name
         raise ModelError(
-            f"robot {robot.name!r}: its actuators cannot move so{in_state(state)}: no motion of independent joints "
-            f"gives {name!r} its {what} together with those of the others"
+            f"robot {robot.name!r}: its actuators cannot move like this{in_state(state)}: no motion of independent "
+            f"joints gives {name!r} its {what} and all others theirs"
         )
     return motion
 

@@ -68,7 +68,7 @@ def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
 def _deepest(penetration: str | float) -> float:
     if isinstance(penetration, str):
         if penetration not in PENETRATION:
-            raise ModelError(f"penetration: there is no {penetration!r}; there are {listed(PENETRATION)}, or a number")
+            raise ModelError(f"penetration must be one of {listed(PENETRATION)}, or a number, got {penetration!r}")
         return PENETRATION[penetration]
     deepest = float(numbers("penetration", penetration, (), finite=False))
     if deepest > 0.0:

@@ -54,7 +54,7 @@ class SavedMeshes:
         self.warnings = [f"{counted(len(lost), 'mesh', 'meshes')} not found, and left out: {names}"] if lost else []
 
     def _place(self, path: Path) -> Path | None:
-        """The path of a mesh once saved: its own, if the file can refer to it, or its copy's; None if the mesh is missing."""
+        """The path of a mesh once saved: its own, or that of its copy; None if the mesh is missing."""
         real = real_path(path)
         if real.is_relative_to(real_path(self._file.parent)) and not self._converts(real):
             return path

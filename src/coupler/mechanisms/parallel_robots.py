@@ -54,7 +54,7 @@ def stewart(
     plate = [(origin, origin + point) for point in points if point.any()]
     b.link("platform", Free(), "ground", origin, bars=plate, position=[*origin, 1.0, 0.0, 0.0, 0.0], independent=True)
     for i, (foot, point) in enumerate(zip(feet, origin + points, strict=True), 1):
-        require((point != foot).any(), f"stewart: leg {i} has no length where it is assembled")
+        require((point != foot).any(), f"stewart: leg {i} has zero length in the assembled pose")
         names = f"swing_{i}", f"cylinder_{i}", f"piston_{i}", f"ball_{i}"
         b.pointing_actuator(names, foot, point, "platform", np.cross(Z, foot) if foot[:2].any() else np.eye(3)[0])
     return with_warnings(b.build(closure=closure))

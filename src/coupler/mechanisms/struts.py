@@ -105,7 +105,7 @@ class StrutBuilder(RobotBuilder):
         base, goal = self.pose(first), self.pose(second)
         between = base.E @ (goal.r + goal.E.T @ tip - base.r) - foot  # in the axes of the first body
         length = float(np.linalg.norm(between))
-        require(length > _SHORTEST, f"{what}: both its ends are at one place where it is assembled")
+        require(length > _SHORTEST, f"{what}: both its ends are at one point in the assembled pose")
         if axis is None:
             across = pointing_axes(between, X)[0]
         else:

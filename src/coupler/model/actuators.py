@@ -64,7 +64,7 @@ class Actuator:
         if not isinstance(self.name, str) or not self.name:
             raise ModelError(f"an actuator needs a name, got {self.name!r}")
         if not isinstance(self.kind, str) or self.kind not in KINDS:
-            raise ModelError(f"{what}: there is no kind {clipped(self.kind)}; there are {listed(KINDS)}")
+            raise ModelError(f"{what}: its kind must be one of {listed(KINDS)}, got {clipped(self.kind)}")
         values: dict[str, Any] = {"gears": _gears(what, self.gears)}
         for name in ("effort", "control"):
             values[name] = _interval(f"{what}: its {name}", getattr(self, name))
@@ -169,7 +169,7 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
             raise ModelError(f"{what}: there is no actuator {clipped(name)}; there are {names}")
     missing = [name for name in robot.actuator_names if name not in given]
     if missing:
-        raise ModelError(f"{what}: there is nothing for actuator {listed(missing)}")
+        raise ModelError(f"{what}: no value is given for actuator {listed(missing)}")
     for name, value in given.items():
         check_unmasked(f"{what} of {name!r}", value)
     try:

@@ -226,7 +226,7 @@ class RobotChanges(RobotStates):
                 the functions of couplings.
         """
         if not isinstance(backend, str) or backend not in get_args(Backend):
-            raise ModelError(f"backend: there is no {clipped(backend)}; there are {listed(get_args(Backend))}")
+            raise ModelError(f"backend must be one of {listed(get_args(Backend))}, got {clipped(backend)}")
         return self._changed(backend=backend)
 
     def with_closure(self, closure: ClosureChoice) -> Robot:

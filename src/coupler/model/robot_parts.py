@@ -64,7 +64,7 @@ class RobotParts:
         if self.given is not None:  # its programs are those of its base, so that both must have the same parts
             apart = [part.name for part in fields(self) if part.name not in ("given", "states")]
             if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):
-                raise ModelError(f"robot {self.name!r} has parameters: change it first, and give them then")
+                raise ModelError(f"robot {self.name!r} has parameters: change the robot first, then give it parameters")
 
     def check_fixed(self, method: str) -> None:
         """Raises a ModelError for a robot with given parameters: what is built from its parts would lack them."""

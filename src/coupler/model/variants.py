@@ -93,8 +93,8 @@ class _Variant:
         for coupling in base.couplings:
             if coupling.solves and self._own_numbers(coupling):
                 raise ModelError(
-                    f"coupling {coupling.name!r} solves {listed(coupling.solves)}, for the lengths that these have: "
-                    "its numbers cannot be given anew"
+                    f"coupling {coupling.name!r} solves {listed(coupling.solves)} for their original lengths only, so "
+                    "its numbers cannot be parameters"
                 )
         for constraint, _ in base.embedding.closure.constraints():
             if constraint.name in solved:

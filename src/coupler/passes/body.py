@@ -169,7 +169,7 @@ class Body(Generic[B_co]):
 
     @cached_property
     def S(self) -> Array:
-        """The body's rows of the cluster's motion subspace: S ẏ is its velocity against its output body. [001, eq. 24]"""
+        """Rows of the cluster's motion subspace: S ẏ is the velocity relative to the output body. [001, eq. 24]"""
         across_joint = self.subspace @ self.cluster.G[self.entries]
         return across_joint if self.parent is None else across_joint + self.X @ self.parent.S
 

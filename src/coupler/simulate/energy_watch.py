@@ -25,7 +25,7 @@ _CREEP = 0.02  # m/s: the energy of a robot at this speed is too small to report
 def known_gain(name: Any) -> str:
     """The chosen reaction to energy from nowhere, refused unless it is one of `GAINS`."""
     if name not in GAINS:
-        raise ModelError(f"on_energy_gain: there is no {name!r}; there are {listed(GAINS)}")
+        raise ModelError(f"on_energy_gain must be one of {listed(GAINS)}, got {name!r}")
     return str(name)
 
 

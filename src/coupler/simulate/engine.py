@@ -149,7 +149,7 @@ class Engine(StepPrograms):
                     middle = (first + last) // 2
                     parts += [(middle, last), (first, middle)]
         if len(reasons) == len(q):
-            raise ModelError(f"there is no state to start from{in_state(index_of(0, batch))}: {reasons[0]}")
+            raise ModelError(f"no state is possible to start from{in_state(index_of(0, batch))}: {reasons[0]}")
         states[list(reasons)] = states[next(i for i in range(len(q)) if i not in reasons)]
         return states, reasons
 

@@ -126,5 +126,5 @@ def _law(restitution: Any) -> Restitution:
 
 def _known_integrator(name: Any) -> str:
     if not isinstance(name, str) or name not in INTEGRATORS:
-        raise ModelError(f"integrator: there is no {clipped(name)}; there are {listed(INTEGRATORS, like=name)}")
+        raise ModelError(f"integrator must be one of {listed(INTEGRATORS, like=name)}, got {clipped(name)}")
     return str(name)

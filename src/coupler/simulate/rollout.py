@@ -64,7 +64,7 @@ class Rollout:
         stopped = int(np.isfinite(self.stops).sum())
         lines.append(f"  stopped   {stopped} of {states}" + (f", from {self.stops.min():g} s on" if stopped else ""))
         if self.contacts and self.residuals.size:
-            lines.append(f"  residual  {np.nanmax(self.residuals, initial=0.0):.2g} m/s at the most")
+            lines.append(f"  residual  {np.nanmax(self.residuals, initial=0.0):.2g} m/s at most")
         arrays = ["q", "v", "residuals", *(["forces"] if self.forces is not None else [])]
         lines.append(f"  arrays    {', '.join(f'{name} {getattr(self, name).shape}' for name in arrays)}")
         return "\n".join(lines)

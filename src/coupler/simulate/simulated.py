@@ -121,8 +121,8 @@ class Simulated:
             raise ModelError(f"state must be a SimulationState, as `simulation.state` is one, got {clipped(state)}")
         if np.shape(state.values) != (self._size,):
             raise ModelError(
-                f"state: it is of another simulation: it has {np.size(state.values)} values, and those of robot "
-                f"{self.robot.name!r} with these options have {self._size}"
+                f"state has {np.size(state.values)} values, and this simulation of robot {self.robot.name!r} needs "
+                f"{self._size}: it comes from another robot or other options"
             )
         values = numbers("state: its values", state.values, (self._size,))
         self._continue_from(values, state.steps)

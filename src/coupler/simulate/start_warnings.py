@@ -43,8 +43,8 @@ def warn_of_selection(engine: Engine) -> None:
         name, depth = deepest[0]
         more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
         warn(
-            f"robot {engine.robot.name!r}: what overlaps in its neutral pose does not touch: {name}, by "
-            f"{length(depth)}{more}; `Simulation.left_out` lists all, and contacts=[...] takes those that it "
+            f"robot {engine.robot.name!r}: shapes that overlap in its neutral pose do not touch: {name}, by "
+            f"{length(depth)}{more}; `Simulation.left_out` lists all, and contacts=[...] includes pairs that it "
             "names in full"
         )
 

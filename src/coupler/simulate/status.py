@@ -67,12 +67,12 @@ class Unsolved:
         """Warns of the counted steps, once."""
         if self.count:
             warn(
-                f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that keep "
-                f"the laws of contact: they are missed by up to {self.worst:.2g} m/s, at {self.time:.6g} s. Shorter "
-                "steps may help"
+                f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that "
+                f"satisfy the laws of contact; the largest violation is {self.worst:.2g} m/s, at {self.time:.6g} s. "
+                "Shorter steps may help"
             )
         if self.jammed > _TOLD_DEPTH:
             warn(
                 f"robot {robot.name!r}: overlaps of up to {self.jammed:.2g} m, or joints so far beyond limits, m or "
-                "rad, were left as they are: no impulses part them, because they exclude each other or jam"
+                "rad, were left as they are: no impulses can part them, because they contradict each other or jam"
             )

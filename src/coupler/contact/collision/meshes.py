@@ -93,7 +93,7 @@ def _hulls(meshes: Iterable[Mesh], most: int) -> tuple[dict[Hashable, Hull], lis
             continue
         if error > 0.0:
             corners = counted(len(hulls[key].vertices), "corner")
-            remarks.append(f"mesh {mesh.path} touches with {corners}, up to {error:.2g} m within its whole hull")
+            remarks.append(f"mesh {mesh.path} touches as a hull of {corners}, up to {error:.2g} m inside its full hull")
     if absent:
         what = f"mesh {absent[0]!r}, whose file is" if len(absent) == 1 else f"meshes {listed(absent)}, whose files are"
         lost.append(f"{what} missing; name the folder of its package, or give a simpler shape")

@@ -107,7 +107,7 @@ def level(name: str) -> Target:
         name: a key of `LEVELS`.
     """
     if name not in LEVELS:
-        raise GraphError(f"COUPLER_TARGET: there is no {name!r}; there are 'native', {', '.join(map(repr, LEVELS))}")
+        raise GraphError(f"COUPLER_TARGET must be one of 'native', {', '.join(map(repr, LEVELS))}, got {name!r}")
     triple, features = binding.get_process_triple(), binding.get_host_cpu_features()
     if not _is_x86(triple):
         raise GraphError(f"COUPLER_TARGET: {name!r} is a level of x86-64, and this processor is {triple.split('-')[0]}")

@@ -223,7 +223,7 @@ def _colour(visual: Element) -> np.ndarray | None:
         if part is not None and part.word():
             values = part.values(None)
             if len(values) not in (3, 4):
-                raise part.error(f"it must be three or four numbers, got {part.word()!r}")
+                raise part.error(f"a colour must be three or four numbers, got {part.word()!r}")
             opacity = (values[3] if len(values) == 4 else 1.0) * (1.0 - transparent)
             return np.clip([*values[:3], opacity], 0.0, 1.0)
     return None

@@ -134,7 +134,7 @@ def _add_pairs(file: ClosureFile, content: dict[str, Any]) -> None:
     pairs = file.entries(content["closed_loop"], "closed_loop")
     words = file.entries(content.get("type") or ["6d"] * len(pairs), "type")
     if len(words) != len(pairs):
-        raise file.error(words, f"type has {len(words)} entries for {counted(len(pairs), 'loop')}")
+        raise file.error(words, f"'type' names {counted(len(words), 'kind')} for {counted(len(pairs), 'loop')}")
     for pair, word in zip(pairs, words, strict=True):
         if not isinstance(pair, list) or len(pair) != 2:
             raise file.error(pair, f"a closed loop is a pair of frames, got {clipped(pair)}")

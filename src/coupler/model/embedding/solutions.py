@@ -174,7 +174,7 @@ class Solutions:
             links = self.closure.loops[broken[0]].links
             p[self.tree.positions_of(links)] = motion.random(rng, links)
         names = listed(c.name for i in set(broken.tolist()) for c in self.closure.loops[i].constraints)
-        raise ModelError(f"coupling {names}: its function gives no finite positions, wherever it is asked")
+        raise ModelError(f"coupling {names}: its function gives no finite positions wherever it was tried")
 
     def spread(self, p: np.ndarray) -> np.ndarray:
         """Positions of one state or several, with the dependent ones replaced by those of the solutions."""

@@ -53,7 +53,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], contacts: int) -> None:
     nq, nv = (next((shapes[name][-1] for name in names if shapes.get(name)), 0) for names in (("q",), ("v", "tau")))
     wanted = row_shapes(nq, nv, contacts)
     if "times" not in shapes:
-        raise ModelError("there are no times")
+        raise ModelError("the column 'times' is missing; every log has it")
     for name, shape in shapes.items():
         if shape != wanted.get(name):
             fault = f"has the shape {shape} in a row, and must have {wanted[name]}" if name in wanted else "is unknown"

@@ -89,7 +89,7 @@ class Log:
         contacts, joints = (tuple(str(name) for name in names) for names in (contacts, joints))
         arrays = {name: _array(name, columns[name]) for name in sorted(columns, key=_order)}
         if "times" not in arrays or arrays["times"].ndim != 1:
-            raise ModelError("a log has times, a list of numbers")
+            raise ModelError("times, a list of numbers, are missing; every log has them")
         rows = len(arrays["times"])
         for name, array in arrays.items():
             if array.shape[:1] != (rows,):
@@ -154,7 +154,7 @@ class Log:
             pressed = int((forces.max(axis=0) > 0.0).sum())
             lines.append(f"  contacts  {pressed} of {len(self.contacts)} pressed, with up to {forces.max():.4g} N")
         if len(self) and "residuals" in self.columns and self.contacts:
-            lines.append(f"  residual  {np.nanmax(self.residuals):.2g} m/s at the most")
+            lines.append(f"  residual  {np.nanmax(self.residuals):.2g} m/s at most")
         lines.append(f"  columns   {', '.join(self.columns)}")
         return "\n".join([*lines, f"  note      {self.note}"] if self.note else lines)
 

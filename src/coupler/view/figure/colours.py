@@ -40,7 +40,7 @@ def body_colours(robot: Robot, colouring: Colouring) -> dict[str, np.ndarray]:
             colours, and colours of clusters where the file gives none.
     """
     if colouring not in get_args(Colouring):
-        raise ModelError(f"colours: there is no {colouring!r}; there are {listed(get_args(Colouring))}")
+        raise ModelError(f"colours must be one of {listed(get_args(Colouring))}, got {colouring!r}")
     colours = {GROUND: np.array(STONE)}
     cluster_of = robot.cluster_tree.cluster_of
     for body in robot.bodies:
