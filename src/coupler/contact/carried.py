@@ -117,7 +117,7 @@ def on_surface(point: Array, gap: Any, there: Array, normal: Array, sign: float,
     Args:
         point, gap, there: the contact's point and gap, and its normal there.
         normal: the normal asked for.
-        sign: that of the shape; see `Carrier`.
+        sign: the sign of the shape; see `Carrier`.
         margin: the radius of the ball or of the rounding, m; with zero, the result is the contact's point.
     """
     return point + np.where(margin > 0.0, sign * (margin + 0.5 * gap), 0.0) * (there - normal)

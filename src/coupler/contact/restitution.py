@@ -153,7 +153,7 @@ def impact_impulse(form: str, friction: Any, e: Array, impulse: Array, velocity:
     """3: the whole impulse of a round at a contact, N s.
 
     Args:
-        form: of the law.
+        form: the form of the law; see `Restitution`.
         friction: µ.
         e: 3, of normal and tangents; zeros if the contact does not rebound.
         impulse: 3, the solution, N s: under Newton's law, or for Poisson's law under the inelastic one.
@@ -170,7 +170,8 @@ def energy_parts(e: Any, impulse: Array, came: Array, after: Array) -> Array:
     """3: a contact's terms λ·w⁻ and λ·(w − w⁻) in a round, and the energy that λ_n may add, J: see `energy_scale`.
 
     Args:
-        e: of its normal, above 1 where the gap closes faster than the round begins; see `impact_coefficients`.
+        e: e of the contact's normal, above 1 where the gap closes faster than the round begins; see
+            `impact_coefficients`.
         impulse: 3, λ of the round, N s.
         came, after: 3 each, velocities before and after the round, m/s.
     """

@@ -23,7 +23,7 @@ class ContactRows:
         widths: the number of rows of each contact: 3, 4 or 6.
         first: the first row of each contact, that of the normal.
         total: the number of rows of all contacts.
-        coefficients: where each contact's coefficients of friction start, one for each disc.
+        coefficients: the index of each contact's first coefficient of friction; there is one for each disc.
     """
 
     def __init__(self, discs: Sequence[int]) -> None:

@@ -112,7 +112,7 @@ class Source:
 
     Attributes:
         function: takes one parameter for each window, or list of windows, by name.
-        windows: where each parameter's fields lie, in every row.
+        windows: the window of each parameter: where its fields lie in every row.
     """
 
     function: Callable[..., Any]

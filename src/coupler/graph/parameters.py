@@ -122,7 +122,7 @@ class _Formula:
     """The entries of one row that depend on parameters.
 
     Attributes:
-        text: what is computed; equal for rows that differ only in numbers and in the choice of parameters.
+        text: the computation as text; equal for rows that differ only in numbers and in the choice of parameters.
         numbers: the numbers of this row.
         parameters: the indices of the parameters that this row depends on.
     """

@@ -25,7 +25,7 @@ def rewrite(outputs: Sequence[Node], passes: Iterable[str], nodes: Sequence[Node
 
     Args:
         passes: names in PASSES, in order.
-        nodes: what `topological` gives for the outputs, where that is known.
+        nodes: the result of `topological` for the outputs, if it is known.
     """
     result = outputs
     for name in passes:

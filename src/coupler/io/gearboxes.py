@@ -48,7 +48,7 @@ def gearbox(
         ends: the links "parent", "child" and "reference".
         axes: the directions of both axes in the world.
         ways: gives the joints between two links.
-        rank: of a joint; the dependent one is the joint with the lowest. None for a joint that must not be dependent.
+        rank: the rank of a joint; the one of lowest rank becomes dependent. None for a joint that must not.
 
     Raises:
         ModelError: for links that other joints than hinges about the axes connect.

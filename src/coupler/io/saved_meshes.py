@@ -30,9 +30,9 @@ class SavedMeshes:
         binary: whether the file's readers take no STL that is written as text.
 
     Attributes:
-        robot: the same robot, with meshes where they will be, and without those that cannot be copied.
-        copies: what is to be copied, from where to where.
-        warnings: what is left out.
+        robot: the robot with the future paths of its meshes, and without meshes that cannot be copied.
+        copies: the paths of meshes to copy, each with the path of its copy.
+        warnings: warnings about meshes that are left out.
     """
 
     def __init__(self, robot: Robot, file: Path, *, binary: bool = False) -> None:

@@ -20,7 +20,7 @@ def hexagon(radius: float, gap: float, turned: float = 0.0) -> np.ndarray:
     """6 × 3: points in pairs on a circle around z, as on the plates of a Stewart platform.
 
     Args:
-        radius: of the circle, m.
+        radius: radius of the circle, m.
         gap: angle between the two points of a pair, rad.
         turned: angle from x to the middle of the first pair, rad.
     """
@@ -44,7 +44,7 @@ def stewart(
     Args:
         base: 6 × 3, the ends of the legs on the base, m.
         platform: 6 × 3, their ends on the platform, in its own frame, m.
-        height: of the platform's origin above the base's in the assembled pose, m.
+        height: height of the platform's origin above the base's in the assembled pose, m.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("stewart", height=height)
@@ -78,7 +78,7 @@ def delta(
     Args:
         base, platform: radii of the circles on which the shoulders and the ends of the forearms lie, 120° apart, m.
         upper, lower: lengths of upper arms and forearms, m.
-        height: of the base above the platform in the assembled pose, m; by default such that the upper arms are level.
+        height: height of the base above the platform in the assembled pose, m; by default the upper arms are level.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("delta", base=base, platform=platform, upper=upper, lower=lower)
@@ -126,7 +126,7 @@ def spherical_rrr(
     Args:
         upper, lower: angles between the two axes of each link of an arm, rad.
         base, platform: angles of the shoulders' axes from −z, and of the platform's axes from +z, rad.
-        radius: of the sphere on which the links lie, m.
+        radius: radius of the sphere on which the links lie, m.
         elbows: for each arm 1 or -1, the side of its elbow.
         bars, closure: as for `slider_crank`.
     """

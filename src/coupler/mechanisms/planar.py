@@ -36,7 +36,7 @@ def slider_crank(
     Args:
         crank, rod: lengths, m.
         offset: height of the slider's line above the crank's axis, m.
-        angle: of the crank in the assembled pose, rad.
+        angle: the crank's angle in the assembled pose, rad.
         bars: the bars that links are made of.
         closure: as for `Robot.with_closure`.
     """
@@ -73,7 +73,7 @@ def rrpr(
     Args:
         arm: from the hinge to the pin, m.
         foot: 2, x and z of the actuator's foot, m.
-        angle: of the arm in the assembled pose, rad.
+        angle: the arm's angle in the assembled pose, rad.
         extent: how far the arm extends beyond the pin, m.
         bars, closure: as for `slider_crank`.
     """

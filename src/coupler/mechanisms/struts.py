@@ -94,7 +94,7 @@ class StrutBuilder(RobotBuilder):
             axis: 3, the direction of both pins along the axes of the first body. If None, the strut has a universal
                 joint on the first body and a ball on the second.
             spring: the spring between its ends.
-            masses: of its two parts, kg: slender bars, each half as long as the strut in the assembled pose.
+            masses: masses of its two parts, kg: slender bars, each half as long as the strut in the assembled pose.
             actuated: whether a motor drives it.
         """
         what = f"strut {name!r}"

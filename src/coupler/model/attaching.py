@@ -25,7 +25,7 @@ class Attached:
 
     Attributes:
         bodies, joints, loops, couplings, springs, actuators, frames, contacts, keyframes: by name.
-        shapes, exclusions, contact_pairs, warnings: of the robot.
+        shapes, exclusions, contact_pairs, warnings: those of the robot, as lists.
     """
 
     def __init__(self, robot: Robot, prefix: str, to: str, place: Transform) -> None:

@@ -41,7 +41,7 @@ class Joint(LoopKind):
             position.
         floats: whether it constrains nothing, q is a point and a quaternion, and v the spatial velocity of the
             successor in its own frame.
-        stiffness: of a spring that pulls towards `rest`, N m/rad or N/m.
+        stiffness: stiffness of a spring that pulls towards `rest`, N m/rad or N/m.
         rest: (nq,), the position at which that spring is relaxed; neutral if None.
         damping: resisting force by unit of velocity, N m s/rad or N s/m.
         friction: the largest Coulomb friction, N m or N.

@@ -24,7 +24,7 @@ class GivenParameters:
     Attributes:
         base: the robot without them.
         variant: the robot in which these numbers are nodes, shared by all robots with the same layout.
-        layout: which numbers of each parameter are inputs.
+        layout: the numbers of each parameter that are inputs.
         packed: (..., n), all inputs, as programs take them.
         by_name: the parameters as they were given; None where only the inputs are known.
     """

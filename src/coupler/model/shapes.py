@@ -44,7 +44,7 @@ class Capsule(Geometry):
 
     Attributes:
         radius: m.
-        length: of the cylinder alone, m.
+        length: length of the cylinder alone, m.
     """
 
     radius: float

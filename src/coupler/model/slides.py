@@ -28,10 +28,10 @@ def best_slides(
     """How far to slide the frame of each link along its joint's axis, z, m; the first link is the ground.
 
     Args:
-        parents: of each link; parents come before children.
+        parents: the parent of each link; parents come before children.
         kinds: their joints, with axes along z.
         placements: from each parent link's frame to the joint's.
-        inertias: of the links, in their frames.
+        inertias: the inertias of the links, in their frames.
     """
     count = len(parents)
     children: list[list[int]] = [[] for _ in range(count)]

@@ -41,7 +41,7 @@ class Visit(Generic[B_co, C_co]):
     ẇ = N ÿ + K⁺ k. Such coordinates exist wherever the loops are regular, and are valid in one configuration only.
 
     Attributes:
-        shape: what the cluster has in common with others.
+        shape: the cluster's shape, which it has in common with others.
         memory: the cluster's own record, and its parts of vectors over independent velocities.
         bodies: its bodies, parents first.
         outputs: the bodies of other clusters that carry it.

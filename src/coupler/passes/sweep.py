@@ -106,7 +106,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         """Runs a pass over all clusters, parents first.
 
         Args:
-            function: what is done at a cluster.
+            function: the function to run at each cluster.
             carriers: whether only clusters that carry others are visited.
             new_velocities: whether velocities have changed since earlier passes stored them. Clusters then load only
                 what follows from positions.

@@ -81,7 +81,7 @@ def tello(*, as_shipped: bool = False) -> Robot:
     """The legs and the torso: 16 freedoms, 21 bodies. The rotors' velocities are independent in the differentials.
 
     Args:
-        as_shipped: with the differentials of the public code of the cluster algorithms, slips included: another
+        as_shipped: whether the differentials are those of the cluster algorithms' public code, slips included: another
             mechanism, see `shipped`.
     """
     b = RobotBuilder("tello")

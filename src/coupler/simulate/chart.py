@@ -90,7 +90,7 @@ class _Layout:
     Attributes:
         loops: whether there are loops that q must close.
         quaternion_links: links whose orientations are carried.
-        place: where each entry of the velocities of all joints is carried, or -1.
+        place: for each entry of all joints' velocities, its place among the carried entries, or -1.
         size: the number of carried entries.
     """
 

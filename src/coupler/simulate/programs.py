@@ -26,7 +26,7 @@ class StepPrograms:
 
     Attributes:
         robot: the robot that moves.
-        scene: what a step takes into account.
+        scene: the settings of a step; see `ContactScene`.
         layout: the layout of state and result vectors.
     """
 

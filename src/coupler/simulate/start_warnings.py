@@ -66,7 +66,7 @@ def warn_of_overlaps(
 
     Args:
         robot: the robot, with the parameters of all states.
-        engine: what a step takes into account.
+        engine: the engine, with the settings of a step.
         q: (..., nq), the configurations to start from.
         gaps: (contacts,), the least gap of each contact at the start of any state, m.
         least: (...), the least gap of each state, m; not needed for a single state.

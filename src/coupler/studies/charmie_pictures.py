@@ -72,10 +72,10 @@ class Stage:
 
     Args:
         auxiliary: as for `bones`.
-        size: of the picture, inches.
+        size: size of the picture, inches.
 
     Attributes:
-        figure, axes: those of matplotlib.
+        figure, axes: matplotlib's figure and axes.
     """
 
     def __init__(self, robot: Robot, *, auxiliary: bool = True, size: float = 5.0) -> None:

@@ -61,10 +61,10 @@ class Table:
 
     Attributes:
         exact: the name of the cluster algorithm.
-        cluster: its program.
+        cluster: the program of the cluster algorithm.
         approximate: the name of the same algorithm for a robot with armatures.
         others: programs of other exact methods, by name.
-        further: those that the paper only mentions.
+        further: programs of methods that the paper only mentions.
         paper: additional time of each method in the paper, in per cent, in the order of ROBOTS.
     """
 

@@ -103,7 +103,7 @@ def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
 
     Args:
         X: the transform from the world to the body.
-        contact: where it is touched.
+        contact: the contact.
         rows: 3; or 4, with a moment about the normal; or 6, also with moments about the tangents.
     """
     along = X.E @ contact.frame.T

@@ -37,7 +37,7 @@ class Candidates:
         names: the name of each contact: both shapes, and a number if the pair has several contacts.
         friction: the friction coefficients of all contacts, one for each disc.
         links: the links that carry a shape of some pair, without the ground.
-        starts: where the columns of each contact start; see `Columns`.
+        starts: the start of each contact's columns; see `Columns`.
         frames: for each pair the transforms from the links to the frames of its two shapes.
         ends: for each pair its two shapes as the collision code sees them; shapes whose contacts are searched for are
             placed by their centres there.

@@ -90,7 +90,7 @@ class Columns:
 
     Attributes:
         sweep: the program.
-        starts: where each group starts.
+        starts: the start of each group.
         x: Σ y λ for each cluster: the change of its joint velocities by impulses, if everything that carries it stays
             at rest; or the impulses on its gates.
         gates: the gates of clusters that columns enter at few bodies.

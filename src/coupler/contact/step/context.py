@@ -23,7 +23,7 @@ class StepContext:
         sweep: the program, with the memory of bodies and clusters.
         scene: what the step takes into account.
         layout: the layout of its state and results.
-        halves: which part of the step each tree of bodies has moved when forces are taken.
+        halves: the part of the step that each tree of bodies has moved when forces are taken.
         candidates: the candidate contacts.
         columns: forces on links by unit of impulse, for contacts, joints and actuators.
         blocks: the contact problem.

@@ -102,7 +102,7 @@ class Drift:
         """Writes the steps that compute positions and velocities where the step ends.
 
         Args:
-            jump: what impacts add to velocities once positions have moved; None if nothing rebounds so.
+            jump: the velocities that impacts add once positions have moved; None if nothing rebounds in this way.
         """
         sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
         if self.closing is not None:

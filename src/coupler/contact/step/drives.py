@@ -63,7 +63,7 @@ class Drives:
 
     Attributes:
         rows: their rows of the contact problem: servos and speed limits.
-        starts: where the columns of these rows start.
+        starts: the starts of these rows' columns.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Buffer) -> None:
@@ -161,7 +161,7 @@ class Drives:
             weight: the weight of the first stage.
             impulses: the impulses of the contact problem; None if there is no problem.
             first: the index of the first impulse of actuators' rows there.
-            forces, work: of each actuator; see `report`.
+            forces, work: the force and the work of each actuator; see `report`.
         """
         if self.rows and impulses is not None:
             rows = range(len(self.rows))

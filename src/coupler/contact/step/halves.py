@@ -71,7 +71,7 @@ class Halves:
         """Writes the steps that choose the part after impulses are known.
 
         Args:
-            impulses: those of the step.
+            impulses: the impulses of the step.
             blocks: the contact problem, if only its active blocks, which have been listed, have impulses; else None.
         """
         rows = self._layout.stopping_rows

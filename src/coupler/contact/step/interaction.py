@@ -144,7 +144,7 @@ class InteractingBlocks(Blocks):
         """Writes loops over all nodes on the ways of blocks; nodes whose seen parts have equal size share a trace.
 
         Args:
-            kernel: what to do with a block and a node.
+            kernel: a kernel of a block and a node.
             where: the flag of the blocks to run over; see `part`.
             more: gives further fields of `block`.
             vector: takes the place of x.
@@ -174,8 +174,8 @@ class InteractingBlocks(Blocks):
         """Adds a block to a loop; its kernel sees and changes the nodes on the block's way, if the way is short.
 
         Args:
-            kernel: what to do with the block and its way; see `velocities` and `push`.
-            block: its number.
+            kernel: a kernel of the block and its way; see `velocities` and `push`.
+            block: the number of the block.
             where: the flag that it must have; see `part`.
             more: gives further fields of `block`.
         """

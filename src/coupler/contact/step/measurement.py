@@ -60,8 +60,8 @@ class Measurement:
     Args:
         context: the program. Links have poses E and r there, and velocities `start` before the step, u after it
             without impulses, and later `du`, what impulses change.
-        report: where the results go; gaps count at position level [002, eq. 4a].
-        stages: of a step of several stages, gives the velocities of contacts after the step; None for others.
+        report: the report that gets the results; gaps count at position level [002, eq. 4a].
+        stages: in steps of several stages, gives the velocities of contacts after the step; else None.
 
     Attributes:
         narrow_phase: finds where contacts are.
@@ -101,7 +101,7 @@ class Measurement:
         """The argument of a loop that skips contacts of culled pairs.
 
         Args:
-            contacts: what the loop runs over; either all can be culled, or none.
+            contacts: the contacts of the loop; either all can be culled, or none.
         """
         if contacts[0] not in self._context.candidates.cullable:
             return {}
@@ -228,7 +228,7 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
     """The kernel that measures contacts of a kind.
 
     Args:
-        names: what is reported of contacts.
+        names: the quantities that are reported of contacts.
         ahead: whether velocities without impulses are given as `ahead`, of a step of several stages.
     """
 

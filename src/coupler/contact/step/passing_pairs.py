@@ -26,8 +26,8 @@ class PassingPairs:
     Attributes:
         pairs: their numbers among all pairs.
         contacts: the numbers of their contacts among all contacts.
-        on_fields: those pairs of which one shape is a height field.
-        searched: those pairs whose contacts on the way are searched for between convex shapes.
+        on_fields: the pairs of which one shape is a height field.
+        searched: the pairs of convex shapes whose contacts on the way are searched for.
         listed_anew: the pairs of `on_fields` and `searched`; the numbering of their contacts may change on the way.
     """
 

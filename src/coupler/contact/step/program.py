@@ -177,7 +177,7 @@ class _Step:
         """Writes the steps that compute positions and velocities where the step ends.
 
         Args:
-            impulses: those of the step; None if nothing can be stopped.
+            impulses: the impulses of the step; None if nothing can be stopped.
             loads: the input of forces on bodies, if there is one.
         """
         jump = impulses.jump if impulses else None

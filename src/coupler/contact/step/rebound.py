@@ -38,7 +38,7 @@ class Rebounds:
 
         Args:
             gaps: the gaps of all contacts, m.
-            pending: what the previous step left to this one, three numbers for each contact that can rebound.
+            pending: the numbers that the previous step left to this one, three for each contact that can rebound.
             pending_next: gets what this step leaves to the next; it is cleared.
         """
         clear(self._builder, pending_next)

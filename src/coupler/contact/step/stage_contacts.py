@@ -113,8 +113,8 @@ class StageContacts:
         """Writes the steps that spread impulses over the step, as forces and moments, and flag contacts with some.
 
         Args:
-            impulses: of all contacts first.
-            frames: of all contacts.
+            impulses: the impulses of all rows, contacts first.
+            frames: the frames of all contacts.
         """
         clear(self._builder, self._pair_acts)
         for alike in map(np.array, self._rows.by_width()):

@@ -25,7 +25,7 @@ def turning_update(
     """Improved impulses of a contact with torsion, with or without rolling friction.
 
     Args:
-        block: its normal and tangents, prepared.
+        block: the contact's normal and tangents, prepared.
         A: 4 × 4 or 6 × 6, its own block of A.
         mobility, friction, lam, w: as for `cone_error`.
     """

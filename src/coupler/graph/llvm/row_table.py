@@ -33,7 +33,7 @@ class Instructions(NamedTuple):
 
     Attributes:
         cleared: runs of the memory that are set to zero first: where they start, and how long they are.
-        moved: which of the given numbers are then put where.
+        moved: the given numbers that are then put into the memory, and their places.
         table: the instructions, one a row.
     """
 
@@ -50,7 +50,7 @@ def instructions(code: RowCode, wanted: Iterable[int]) -> Instructions:
 
     Args:
         code: the list.
-        wanted: which numbers of the memory are needed afterwards.
+        wanted: the numbers of the memory that are needed afterwards.
     """
     operations, moved, first = code.code.tolist(), list[tuple[int, int]](), 1
     for kind, t, s, _, w in operations[1:]:

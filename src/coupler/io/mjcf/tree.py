@@ -74,7 +74,7 @@ class Tree:
         builder: the builder of the robot.
         locked: positions of the joints that equalities hold fixed, by joint number.
         hung: for each free joint of a body that is welded to another: the other body, and the weld's frame on both.
-        off: which parts of the model its flags switch off.
+        off: tells which parts of the model its flags switch off.
     """
 
     model: Compiled

@@ -32,7 +32,7 @@ class GeomWriter:
         leave: notes a shape that is not written, by a phrase for one and a phrase for several.
 
     Attributes:
-        names: those of the shapes that are written.
+        names: the names of the shapes that are written.
     """
 
     def __init__(

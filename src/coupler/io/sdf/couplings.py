@@ -37,7 +37,8 @@ class Carried:
         name: in the robot.
         motion: how `link` moves against `carrier`.
         carrier, link: the link that carries, and the link that is carried.
-        axis: its first axis in the world, as the file poses the robot, of unit length; zeros if it has none.
+        axis: the joint's first axis in the world, in the pose that the file describes, of unit length; zeros if it has
+            none.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Couplings:
     """Adds couplings to a robot.
 
     Attributes:
-        builder: of the robot.
+        builder: the builder of the robot.
         tree: the joints of the tree, by the link that they carry.
         dependent: joints that depend on others already.
     """
@@ -92,7 +93,7 @@ class Couplings:
         """Adds a gearbox.
 
         Args:
-            name: of the joint.
+            name: the name of the joint.
             element: the <joint>.
             ends: the links "parent", "child" and "reference".
             axes: the directions of both axes in the world.

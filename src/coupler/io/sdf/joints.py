@@ -71,7 +71,7 @@ class Motion:
     Attributes:
         word: the joint's type in the file.
         axes: directions in the joint's frame.
-        pitch: of a screw, m/rad.
+        pitch: the pitch of a screw, m/rad.
         properties: arguments of `Joint`.
         position: the joint's position in the pose that the file describes; neutral if None.
         independent, actuated: marks.

@@ -25,7 +25,7 @@ class Place:
     Attributes:
         kind: "world", "model", "link", "joint" or "frame".
         name: the name in the file.
-        scope: where `base` and `on` are looked up.
+        scope: the scope in which `base` and `on` are looked up.
         element: the element that describes the place.
         offset: the transform in its <pose>.
         base: the name of the frame that `offset` is relative to; empty for the default.

@@ -40,8 +40,8 @@ def scale_of(where: str, unit: str, kinds: tuple[str, ...]) -> float:
 
     Args:
         where: the column, for messages.
-        unit: its name; empty for SI.
-        kinds: what the column may be, of `UNITS`.
+        unit: the name of the unit; empty for SI.
+        kinds: the kinds of quantities, keys of `UNITS`, that the column may have.
 
     Raises:
         ModelError: for a unit that is unknown, or that belongs to another kind of quantity.

@@ -40,7 +40,7 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
 
     Args:
         closures: what the user gives; see `load`.
-        folders: where else the files of submechanisms may be than beside the file that names them.
+        folders: further folders for files of submechanisms, which may also be beside the file that names them.
 
     Raises:
         ModelError: for an unknown frame or joint; it names file and line.

@@ -25,7 +25,7 @@ class Description:
 
     Attributes:
         renamed: for each link that could not keep its name, the new one.
-        left_out: what coupler does not model, by kind, and how often the file has it.
+        left_out: counts of what the file has but coupler does not model, by kind.
         The other attributes are the robot's parts, most of them with the element that describes each.
     """
 

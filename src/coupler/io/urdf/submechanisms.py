@@ -28,8 +28,8 @@ class Submechanism:
 
     Args:
         file: the file that it is in.
-        part: its content.
-        folders: where files may be that it names.
+        part: the content of the entry.
+        folders: the folders in which files that it names may be.
     """
 
     def __init__(self, file: ClosureFile, part: Any, folders: Sequence[Path]) -> None:

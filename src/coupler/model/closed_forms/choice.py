@@ -17,7 +17,7 @@ def chosen_closure(choice: Any, names: Iterable[str]) -> dict[str, Closing]:
 
     Args:
         choice: one word for all, or words by name; what is not named is "auto".
-        names: of all loops and couplings.
+        names: names of all loops and couplings.
 
     Raises:
         ModelError: for an unknown word or name.

@@ -79,7 +79,7 @@ class ClosedForm:
     Attributes:
         sizes: the number of position entries of each joint.
         independent: the numbers of the independent joints, in the order in which γ takes their positions.
-        steps: what determines the other positions, in order.
+        steps: the steps that determine the other positions, in order.
         revolute: the numbers of revolute joints.
         dead_points: whether the independent joints can fail to determine the others within the limits of joints.
     """
@@ -128,7 +128,7 @@ class ClosedForm:
         Where the ranges of all independent joints are bounded, such poses are searched for.
 
         Args:
-            limits: of joints.
+            limits: limits of joints, by their numbers.
             assembled: positions of the independent joints in the assembled pose.
         """
         ranges = [limits.get(number, np.array([-np.inf, np.inf])) for number in self.independent]

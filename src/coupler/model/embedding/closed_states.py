@@ -111,7 +111,7 @@ class ClosedStates:
             p: where to start.
             step: velocities with which p is moved first.
             weight: for each entry of w, how willingly it moves.
-            condition: what is required besides, for a message.
+            condition: further requirements, as a phrase for a message.
 
         Raises:
             ModelError: for loops that stay open in any state of a batch.

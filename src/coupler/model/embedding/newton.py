@@ -30,7 +30,7 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     vanishes faster than φ, as in Levenberg's and Marquardt's method.
 
     Args:
-        loops: what to close. Only kept rows are solved for; the others must follow from them.
+        loops: the loops to close. Only kept rows are solved for; the others must follow from them.
     """
     b = Builder("newton", tree.parameters)
     p, n = b.input("p", tree.nq), tree.nv

@@ -40,7 +40,7 @@ class ChunkFile:
         """Scans the file, without reading its rows.
 
         Args:
-            head: how it must begin, if that is known.
+            head: the bytes with which the file must begin, if they are known.
 
         Raises:
             ModelError: for a file that does not exist, is not a log, or is damaged; also when its columns are read.

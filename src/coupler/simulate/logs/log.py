@@ -89,7 +89,7 @@ class Log:
         contacts, joints = (tuple(str(name) for name in names) for names in (contacts, joints))
         arrays = {name: _array(name, columns[name]) for name in sorted(columns, key=_order)}
         if "times" not in arrays or arrays["times"].ndim != 1:
-            raise ModelError("times, a list of numbers, are missing; every log has them")
+            raise ModelError("a log needs 'times', a list of numbers")
         rows = len(arrays["times"])
         for name, array in arrays.items():
             if array.shape[:1] != (rows,):
