@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-# Events of Python's own, by how they begin, that no job has a need of. They stop what asks nicely; the kernel the rest.
+# Prefixes of Python's audit events that no job needs. They stop well-behaved code; the kernel stops the rest.
 _REFUSED = (
     *("subprocess.", "socket.", "ctypes.", "shutil.", "tempfile.", "urllib.", "http.", "ftplib.", "smtplib.", "pty."),
     *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "os.startfile"),

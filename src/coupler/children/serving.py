@@ -69,7 +69,7 @@ def _forked(answers: Any, confinement: Any, job: Any, request: dict[str, Any]) -
         try:
             os.close(reader)
             null = os.open(os.devnull, os.O_RDWR)
-            for descriptor in range(3):  # the way to whoever asked is not for the job
+            for descriptor in range(3):  # the job must not reach the pipes to the process that asks
                 os.dup2(null, descriptor)
             with open(writer, "wb") as pipe:
                 pipe.write(_done(answers, confinement, job, request))

@@ -76,7 +76,7 @@ def limits_left_open(robot: Robot) -> list[str]:
         for limit in shared
         for link, gears in zip(limit.joints, limit.gears, strict=True)
     ]
-    several: dict[str, list[str]] = {}  # actuators of several joints, by joints with a velocity limit
+    several: dict[str, list[str]] = {}  # by joint with a velocity limit, its actuators that act on several joints
     for actuator in robot.actuators:
         terms = terms_of(robot, actuator)
         for link, j, _ in terms if len(terms) > 1 else ():

@@ -13,7 +13,7 @@ _FIELD = np.radians(45.0)  # of view, from below to above
 _ROOM = 1.15  # around the robot
 _NEAREST = 1e-3  # m, from what is looked at
 _SMALLEST = 1e-3  # m: the extent of a scene of points
-_FLAT = 0.3  # of its width: what is less deep is looked at from the front
+_FLAT = 0.3  # of its width: scenes that are less deep are seen from the front
 _TURNED, _TURNED_FLAT = np.radians(-52.0), np.radians(-22.0)  # about the vertical, from the front
 _RAISED, _RAISED_FLAT = np.radians(20.0), np.radians(12.0)
 

@@ -17,7 +17,7 @@ from coupler.model import ModelError, Robot
 from coupler.simulate import Log
 from coupler.view.arrows import metres_per_newton
 
-_NO_FORCE = 1e-12  # N: the same without gravity
+_NO_FORCE = 1e-12  # N: without gravity, a smaller force is none
 _PRESSED = 1e-6  # of the robot's weight: a force below is none
 _TRACED = 400  # points of the way of a frame
 

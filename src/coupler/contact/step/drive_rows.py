@@ -19,7 +19,7 @@ from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator, terms_of
 
 ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
-_LARGE = 1e6  # N m or N: the same where only one side has a limit
+_LARGE = 1e6  # N m or N: stands for the missing limit if only one side has one
 _FREE = 1e10  # stands for the mobility of an actuator that was not found to move
 _CONFIGURATIONS = 64  # samples from which the mobilities of actuators are taken
 

@@ -17,9 +17,9 @@ from coupler.linear import fitted
 from coupler.passes import ClusterShape, ClusterWindows, Record, Sweep, Visit, provided
 
 _ROUNDS = 20
-_EXACT = 1e-15  # K' w, by unit of the fastest of w, that needs no further round
-_ENOUGH = 1e-14  # the same, up to which nothing needs to be solved
-_GAIN = 0.5  # what a round leaves of K' w at most, where another one follows
+_EXACT = 1e-15  # of the largest entry of w: a smaller K' w needs no further round
+_ENOUGH = 1e-14  # likewise: up to this K' w, no system needs to be solved
+_GAIN = 0.5  # another round follows if one leaves at most this part of K' w
 
 
 class FittedJoint(Record):

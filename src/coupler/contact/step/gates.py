@@ -20,7 +20,7 @@ from coupler.passes import ClusterRecord, Sweep, Visit, provided
 if TYPE_CHECKING:
     from coupler.contact.step.columns import Passage
 
-_PAYS = 2  # how many times as many freedoms as its gates have, at least, a cluster with gates has
+_PAYS = 2  # a cluster gets gates if it has at least this many times the freedoms of its gates
 
 
 class GatedCluster(ClusterRecord):

@@ -51,7 +51,7 @@ JOINTS: Mapping[type[Joint], Callable[[Any], list[Step]]] = {
     Spherical: lambda kind: [Step("ball", None, [0, 1, 2])],
     Free: lambda kind: [Step("free", None, [0, 1, 2, 3, 4, 5])],
 }
-# What holds two frames as a loop does; a revolute one is held at two points of its axis.
+# The equalities that hold two frames as each kind of loop does; a revolute loop is held at two points of its axis.
 EQUALITIES: Mapping[type[LoopKind], str] = {
     Fixed: "weld",
     Spherical: "connect",

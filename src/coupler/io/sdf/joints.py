@@ -50,7 +50,7 @@ LISTS = {
     "rest": "rest",
     "armature": "armature",
 }
-# What an axis has that says nothing.
+# Values of the properties of an axis that mean nothing, and are not written.
 _DEFAULTS = {
     "lower": -np.inf,
     "upper": np.inf,

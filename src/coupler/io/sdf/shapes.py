@@ -19,7 +19,7 @@ from coupler.spatial import Transform
 _FORMS = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh")
 _NUMBERS = (f"{NAMESPACE}:hull", f"{NAMESPACE}:height_field")  # which SDFormat lacks
 _BITS = 65535  # a bitmask of SDFormat with all its bits
-_UNSEEN = ("laser_retro", "max_contacts")  # of a collision, without influence on what it does
+_UNSEEN = ("laser_retro", "max_contacts")  # elements of a collision that do not affect contact
 
 
 def shapes_of(

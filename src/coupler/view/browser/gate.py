@@ -13,7 +13,7 @@ from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
-_HEAD = 1 << 16  # bytes of a request before its body, at the most
+_HEAD = 1 << 16  # bytes of a request before its body, at most
 _PATIENCE = 10.0  # s, for a request to come
 _CLOSING = 0.05  # s, for connections to close
 _REFUSED = (

@@ -16,8 +16,8 @@ from coupler.view.figure.surface import turned_to
 if TYPE_CHECKING:
     from viser import ViserServer
 
-_FAINT = 0.13  # the opacity of what is not highlighted
-_GLASS = 0.4  # of what is seen through
+_FAINT = 0.13  # the opacity of bodies that are not highlighted
+_GLASS = 0.4  # the opacity of bodies that are made transparent
 _SPRING = (90, 96, 108)
 _MOVED = 1e-9  # m and parts of a quaternion: a body that moved less is not sent
 

@@ -12,7 +12,7 @@ import numpy as np
 SPEEDS = ("0.05 ×", "0.1 ×", "0.25 ×", "0.5 ×", "1 ×", "2 ×", "4 ×")
 _SHORTEST = 1e-6  # s, of a slider
 _FRAMES = 30.0  # a second
-_LONGEST = 0.25  # s: what a frame goes on at the most, after the machine was busy
+_LONGEST = 0.25  # s: the most by which a frame advances the time, after the machine was busy
 _SETTLED = 0.4  # s after a user let go of the slider
 
 
