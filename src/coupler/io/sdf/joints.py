@@ -50,7 +50,7 @@ LISTS = {
     "rest": "rest",
     "armature": "armature",
 }
-# Values of the properties of an axis that mean nothing, and are not written.
+# Defaults of the properties of an axis; a property that no axis changes is left out.
 _DEFAULTS = {
     "lower": -np.inf,
     "upper": np.inf,

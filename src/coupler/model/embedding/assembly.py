@@ -152,7 +152,7 @@ class _Samples:
         return choice, fits
 
     def _still(self, loop: Loop, closed: np.ndarray) -> bool:
-        """Whether a loop closes in one configuration only, where K loses rank but for rounding."""
+        """Whether a loop closes in one configuration only, where rounding may make K appear to have lost rank."""
         apart = self.closure.motion.difference(self.p[closed[:1]], self.p[closed])[:, loop.columns]
         apart -= _TURN * np.rint(apart / _TURN)  # joints may have gone full circle
         sent = self.sent[np.ix_(closed, loop.columns)]

@@ -57,7 +57,7 @@ def robot(tmp_path: Path) -> Load:
 
 
 def described(knuckle: Joint | None = None) -> RobotBuilder:
-    """The same without its loop, part by part."""
+    """The robot of the file without its loop, described part by part."""
     b = RobotBuilder("leg")
     add_hinges(b, JOINTS | TIPS, TIPS, {"knuckle": knuckle} if knuckle else {})
     return b
