@@ -205,7 +205,7 @@ class JointByJoint(Articulated):
         self._project(*(seen_by_outputs if self._at_outputs else joint_by_joint)(cluster, self._inertia))
 
     def _project(self, H: Any, F: Mapping[Any, Any]) -> None:
-        """D and W, from the joint-space inertia H of the tree and the momenta F of joints on output bodies."""
+        """Computes D and W from the joint-space inertia H of the tree and the momenta F of joints on output bodies."""
         cluster, G = self.cluster, self.cluster.G
         if cluster.shape.is_large:  # one product for all
             projected = np.concatenate([H + np.diag(cluster.armatures), *F.values()]) @ G

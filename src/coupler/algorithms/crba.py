@@ -73,7 +73,7 @@ def outward(cluster: Visit[PlacedBody, Any]) -> None:
 
 
 def inward(cluster: Visited) -> None:
-    """Composite inertias, passed on to the output bodies; the cluster's block H_kk, and its momenta F."""
+    """Passes composite inertias on to the output bodies; computes the cluster's block H_kk and its momenta F."""
     cluster.report_gap()
     inertia = {body: composite(body) for body in cluster.bodies}
     if cluster.shape.is_large and not cluster.pairs:

@@ -101,7 +101,7 @@ def outward(cluster: Visit[Any, Any]) -> None:
 
 
 def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
-    """Articulated inertias, passed on to the output bodies: the backward pass of C-ABA without forces."""
+    """Passes articulated inertias on to the output bodies: the backward pass of C-ABA without forces."""
     cluster.memory.Dinv = factorised(cluster).inverse()
 
 
@@ -118,7 +118,7 @@ def factorised(
 
 
 def propagate(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
-    """A force at a frame, propagated to the output bodies: χ_λᵀ = Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [eq. 62]
+    """Propagates a force at a frame to the output bodies: χ_λᵀ = Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [eq. 62]
 
     Args:
         cluster: a cluster between the frame and the ground.
@@ -138,7 +138,7 @@ def pass_force_on(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
 
 
 def respond(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
-    """Accelerations per unit force at a frame: Ω = L X Ω_λ + S D⁻¹ Sᵀ χᵀ. [eq. 67]
+    """Computes accelerations per unit force at a frame: Ω = L X Ω_λ + S D⁻¹ Sᵀ χᵀ. [eq. 67]
 
     Computed as in forward pass #2 of C-ABA: ÿ = D⁻¹ (Sᵀ χᵀ − Uᵀ X Ω_λ), Ω = X Ω_λ + S ÿ. [eq. 64, 65]
     """

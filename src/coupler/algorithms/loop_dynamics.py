@@ -136,7 +136,7 @@ def accelerate(cluster: Visited) -> None:
 
 
 def fit(cluster: Visit[Record, FittedCluster]) -> None:
-    """w := N Nᵀ w, and v as a part of it."""
+    """Projects velocities onto the loops: w := N Nᵀ w, of which v is a part."""
     cluster.report_gap(moving=False)
     memory = cluster.memory
     memory.v_fit = memory.v

@@ -153,7 +153,7 @@ def _light_clusters(robot: Robot) -> set[int]:
 
 
 def _weigh(cluster: Visit[CompositeBody, ShareMemory]) -> None:
-    """A cluster's own share of its inertia. Light clusters pass on everything they carry, others only their own."""
+    """Computes a cluster's own share of its inertia. Light clusters pass on all they carry, others only their own."""
     alone = {body: body.inertia for body in cluster.bodies}
     full = dict(alone)
     for body in cluster.carriers:

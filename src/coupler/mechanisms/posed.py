@@ -127,7 +127,7 @@ class PosedBuilder(StrutBuilder):
         prefer: np.ndarray,
         offset: float = 0.0,
     ) -> None:
-        """A linear actuator from a universal joint on the ground to a ball on a platform: a leg UPS.
+        """Adds a linear actuator from a universal joint on the ground to a ball on a platform: a leg UPS.
 
         Args:
             names: names of the joints swing, cylinder and piston, and of the ball.
@@ -153,7 +153,7 @@ class PosedBuilder(StrutBuilder):
         prefer: np.ndarray,
         count: int = 1,
     ) -> None:
-        """A rod from a universal joint on a body to a ball on a platform.
+        """Adds a rod from a universal joint on a body to a ball on a platform.
 
         Args:
             names: names of the joints swing and rod, and of the ball.

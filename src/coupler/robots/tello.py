@@ -90,7 +90,7 @@ def tello(*, as_shipped: bool = False) -> Robot:
 
 
 def add_tello(b: RobotBuilder, base: str, as_shipped: bool) -> None:
-    """The torso, on a free joint of the given name, and both legs, which differ in where they hang and in toes."""
+    """Adds the torso, on a free joint of this name, and both legs, which differ in where they hang and in toes."""
     hip, knee_ankle = shipped() if as_shipped else (HIP.opening, KNEE_ANKLE.opening)
     b.body("torso", *TORSO)
     b.joint(base, Free(), "ground", "torso")

@@ -228,7 +228,7 @@ def _of_all(way: str, seconds: float | None) -> float | str:
 
 
 def _linear(name: str, folder: Path, rows_of_models: list[list[Any]]) -> None:
-    """Time against the number of bodies of arms; draws it beside the times of all models."""
+    """Saves times against the number of bodies of arms, and draws them beside the times of all models."""
     counts, calls = [*ARMS, *LONG], []
     for joints in counts:
         robot, _ = arm(joints)

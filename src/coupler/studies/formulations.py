@@ -233,7 +233,7 @@ def _from(holds: Sequence[int], tried: Sequence[int]) -> int:
 
 
 def draw_times(path: Path, table: np.ndarray) -> None:
-    """A panel for each number of contacts: setting up, and together with the solution; and the paper's powers."""
+    """Draws a panel for each number of contacts: set-up alone, set-up and solution, and the paper's powers."""
     counts = sorted({*table[:, 1].astype(int).tolist()})
 
     def draw(plt: Any) -> None:

@@ -177,7 +177,7 @@ def judge(figure: Figure, chain: str, times: Times) -> None:
 
 
 def judge_chains(figure: Figure, times: Mapping[str, Times]) -> None:
-    """The gain with gears and with belts."""
+    """Prints the gain with gears and with belts."""
     cluster, longest = figure.cluster[0], max(SHORT)
     for method in figure.others:
         gears, belts = (times[chain][method][longest] / times[chain][cluster][longest] for chain in figure.chains)
@@ -189,7 +189,7 @@ def judge_chains(figure: Figure, times: Mapping[str, Times]) -> None:
 
 
 def draw_times(path: Path, times: Mapping[str, Times]) -> None:
-    """A panel for each chain, with lines of the papers' powers."""
+    """Draws a panel for each chain, with lines of the papers' powers."""
 
     def draw(plt: Any) -> None:
         _, panels = plt.subplots(1, len(times), figsize=(7 * len(times), 6), squeeze=False)

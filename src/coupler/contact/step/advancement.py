@@ -169,7 +169,7 @@ class Advancement:
         count, pairs = self._context.candidates.pairs[pair].count, self._pairs
 
         def advance(view: View) -> None:
-            """One step of conservative advancement; contacts that are found on the way are kept."""
+            """Makes one step of conservative advancement; contacts that are found on the way are kept."""
             one, other = pairs.shifts(view, pair)
             if pair in pairs.listed_anew:  # a search has found them
                 contacts = [Contact(*(getattr(view, f"{name}{k}") for name in _LOCATION)) for k in range(count)]

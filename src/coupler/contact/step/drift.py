@@ -236,7 +236,7 @@ def _lead_on(cluster: Visit[Any, Any], switched: bool) -> None:
 
 
 def _fit_velocities(cluster: Visit[Any, Any], switched: bool) -> None:
-    """w = N y + K⁺ z such that it fits the loops after the step, K' w = 0; v is a part of w."""
+    """Computes w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of w."""
     y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
     K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
     w = fitted(K, cluster.K_inverse, cluster.G @ y)

@@ -74,7 +74,7 @@ def limit_motor(drive: View) -> None:
 
 def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
     def decide_force(drive: View) -> None:
-        """F and D of an actuator, its force at joints, and the part of the force that ends at its speed limit."""
+        """Computes F and D of an actuator, its force at joints, and the part of it that ends at the speed limit."""
         control = np.minimum(np.maximum(drive.control, drive.lowest_control), drive.highest_control)
         drive.loss = drive.damping
         if kind == "motor":

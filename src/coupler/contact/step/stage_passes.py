@@ -78,7 +78,7 @@ def rates(cluster: Visited) -> None:
 
 
 def fit(cluster: Visit[Any, Any]) -> None:
-    """w = N Nᵀ w, with N where the step ends; v is a part of w."""
+    """Projects w onto the loops where the step ends: N Nᵀ w; v is a part of w."""
     joints = [LoopJoint(view) for view in cluster.views.joints]
     N = cluster.elsewhere([joint.q_next for joint in joints]).loops.null_space[0]
     w = N @ (N.T @ np.concatenate([joint.w_next for joint in joints]))

@@ -160,7 +160,7 @@ class _Writer:
         }
 
     def add_body(self, chain: list[TreeJoint]) -> None:
-        """A body, with the joints between it and its parent."""
+        """Adds a body, with the joints between it and its parent."""
         first, last = chain[0], chain[-1]
         pose = Transform.identity()
         for joint in chain:
@@ -186,7 +186,7 @@ class _Writer:
             put(body, "site", name=name, pos=point)
 
     def add_joints(self, body: ET.Element, chain: list[TreeJoint], seat: Transform) -> None:
-        """The joints between a body and its parent; `seat` transforms from the element's frame to the last body's."""
+        """Adds the joints between a body and its parent; `seat` leads from the element's frame to the last body's."""
         below = seat.inverse()  # from the frame of a joint's child to the element's, with joints at zero
         placed: list[tuple[TreeJoint, Transform]] = []
         for joint in reversed(chain):

@@ -95,7 +95,7 @@ class _Parts:
             self.b.shape(name, **(shape | {"at": shape["at"] @ seat}))
 
     def _add_frame(self, name: str, role: str, joint: JointPart | None) -> None:
-        """A frame or a contact point, written as a link on a fixed joint."""
+        """Adds a frame or a contact point, which is written as a link on a fixed joint."""
         if joint is None or joint.kind != "fixed":
             raise ModelError(f"a {role} must hang on a fixed joint and carry nothing")
         at = joint.at @ self.seats.get(joint.parent, Transform.identity())

@@ -71,7 +71,7 @@ def _has_number(element: Element) -> bool:
 
 
 def read_bullet_friction(element: Element, link: LinkPart) -> None:
-    """The friction that Bullet's <contact> gives a link. Its softness is ignored, and its restitution is left out."""
+    """Reads the friction that Bullet's <contact> gives a link. Softness is ignored, and restitution left out."""
     for contact in element.all("contact"):
         _set_friction(link, [part for part in contact.children if part.tag == "lateral_friction"])
         for part in contact.children:

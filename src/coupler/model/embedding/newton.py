@@ -99,14 +99,14 @@ class _Solver:
 
 
 def _begin(cluster: View) -> None:
-    """N = φᵀφ 1, to which K W Kᵀ is added; never quite zero, so that what is closed stays as it is."""
+    """Sets N = φᵀφ 1, to which K W Kᵀ is added; never quite zero, so that closed loops stay as they are."""
     f = cluster.f
     cluster.N, cluster.right = (f @ f + _NEVER_ZERO) * np.eye(len(f)), f
     cluster.longest = np.array(0.0)
 
 
 def _accumulate(progress: View, cluster: View, column: View) -> None:
-    """N += K W Kᵀ, and φ − K d on the right-hand side, where d = x − start is how far x has come."""
+    """Adds K W Kᵀ to N, and −K d to φ on the right-hand side, where d = x − start is how far x has come."""
     cluster.N += column.weight * np.outer(column.K, column.K)
     cluster.right -= column.K * (column.x - column.start) * progress.pull
 
@@ -116,7 +116,7 @@ def _solve(cluster: View) -> None:
 
 
 def _step_of(progress: View, cluster: View, column: View) -> None:
-    """The step: from the d that x has come so far to −W Kᵀ N⁻¹ (φ − K d)."""
+    """Computes the step, from the d that x has come so far to −W Kᵀ N⁻¹ (φ − K d)."""
     column.step = -column.weight * (column.K @ cluster.force) - (column.x - column.start) * progress.pull
     cluster.longest = np.maximum(cluster.longest, np.abs(column.step))
 
@@ -127,7 +127,7 @@ def _add_step(cluster: View, column: View) -> None:
 
 
 def _start(progress: View) -> None:
-    """Initial progress: no round has been made."""
+    """Sets the initial progress: no round has been made."""
     progress.round = np.array(0.0)
 
 
@@ -139,7 +139,7 @@ def _begin_round(progress: View) -> None:
 
 
 def _note_worst(progress: View, cluster: View) -> None:
-    """The largest residual so far, and the longest step."""
+    """Notes the largest residual so far, and the longest step."""
     worst = progress.worst
     for value in cluster.f:
         worst = np.maximum(worst, np.abs(value))

@@ -203,7 +203,7 @@ def correct_joint(block: View) -> None:
 
 
 def _interior_joint(block: View, w: Any, second: Any, second_disc: Any) -> None:
-    """p and Q of a joint, given the second-order terms of its equations; a joint without freedom is held."""
+    """Computes p and Q of a joint, given second-order terms; a joint without freedom is held."""
     target, near = block.sigma * block.kappa, block.near
     block.gap = gap = near * (np.stack([w, w - block.low, block.high - w]) - block.s)
     t, s = block.inner[:1], block.s[:1]
