@@ -205,7 +205,7 @@ def parse_file(path: Path) -> Element:
 
 
 def parse(data: bytes, path: Path, expanded: str = "") -> Element:
-    """The root element of a file's content, or of what it expands to; `expanded` says so in messages."""
+    """The root element of a file's content; `expanded` says in messages that the content was expanded from a file."""
     reader = expat.ParserCreate()
     open_elements: list[tuple[Element, list[str]]] = []
     roots: list[Element] = []

@@ -118,6 +118,6 @@ def fitted(bare: np.ndarray, by_unit: list[np.ndarray]) -> Fit:
 
 
 def _spring(name: str, stiffness: float, pretension: float) -> Spring | None:
-    """A spring of the same free length as ours; none where both numbers are zero."""
+    """A spring with the free length of the robot's own; None if both numbers are zero."""
     free = SPRINGS[name].free_length
     return Spring(stiffness, free, pretension) if stiffness or pretension else None

@@ -43,7 +43,7 @@ _DIRECT, _FILTERS, _MUSCLE = 0, (2, 3), 4  # dynamics: none, those that only del
 
 
 class _LeftOut(Exception):
-    """An actuator that is not modelled; one word for one of them, and one for several."""
+    """An actuator that is not modelled, with phrases for one such actuator and for several."""
 
 
 def driven_tendons(model: Compiled) -> set[int]:
@@ -188,7 +188,7 @@ def _range(given: np.ndarray) -> np.ndarray:
 
 
 def _affine_law(model: Compiled, i: int, control: np.ndarray, *, still: bool) -> dict[str, Any] | None:
-    """The law of gain and bias, `still` if the length is always zero; None for one that is none of ours."""
+    """The law of gain and bias, `still` if the length is always zero; None for a law that coupler does not have."""
     gain, bias = int(model.actuator_gaintype[i]), int(model.actuator_biastype[i])
     g = np.where(np.arange(3) < (1 if gain == _FIXED else 3), model.actuator_gainprm[i, :3], 0.0)
     b = model.actuator_biasprm[i, :3] if bias == _BIASES[1] else np.zeros(3)

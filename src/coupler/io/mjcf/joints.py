@@ -26,7 +26,7 @@ from coupler.model import (
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A joint of MJCF that is a joint, or a part of one.
+    """A joint of MJCF that stands for a joint of the robot, or for a part of one.
 
     Attributes:
         type: "hinge", "slide", "ball" or "free".

@@ -45,7 +45,7 @@ class GeomWriter:
         self._resists_turning = any(shape.torsion is not None or shape.rolling is not None for shape in robot.shapes)
 
     def write(self, assets: ET.Element) -> None:
-        """Writes all shapes, and what they need to the assets."""
+        """Writes all shapes, and their meshes and height fields to the assets."""
         for shape in self._robot.shapes:
             geometry = shape.geometry
             if isinstance(geometry, Mesh) and not _is_readable(geometry):

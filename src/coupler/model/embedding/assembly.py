@@ -208,7 +208,7 @@ class _Samples:
         return warnings
 
     def _moved(self, i: int, neutral: int) -> str:
-        """The joint of a loop that is furthest from where it starts, and how far it is."""
+        """A phrase with the joint of a loop that is furthest from its start position, and the distance."""
         columns = self.closure.loops[i].columns
         away = self.away[neutral, columns]
         entry = int(columns[np.argmax(away)])

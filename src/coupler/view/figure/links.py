@@ -101,7 +101,7 @@ class LinkShapes:
         return drawn_by_bars
 
     def _are_bars(self, shapes: Sequence[Shape], axis: np.ndarray, point: np.ndarray) -> bool:
-        """Whether shapes, of which there are some, are bars on an axis through a point, in their link's frame."""
+        """Whether all shapes (at least one) are bars along an axis through a point, in their link's frame."""
         return bool(shapes) and all(self._is_bar(shape, axis, point) for shape in shapes)
 
     def _is_bar(self, shape: Shape, axis: np.ndarray, point: np.ndarray) -> bool:
