@@ -39,7 +39,7 @@ $(VENV)/.docs-ready: $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
-# A benchmark whose peer is not installed says so and is skipped.
+# A benchmark that compares with a library that is not installed says so and skips it.
 benchmark: $(READY)
 	for file in benchmarks/*.py; do echo; echo "== $$file"; $(BIN)/python $$file || exit 1; done
 

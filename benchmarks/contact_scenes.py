@@ -200,7 +200,7 @@ def in_mujoco(robot: Robot) -> Any:
 
 
 def borne(robot: Robot, ours: coupler.Simulation, model: Any, data: Any) -> str:
-    """How much of the weight the ground bears in both, and what is left of it for whatever holds the scene else."""
+    """A line for messages: the weight of the scene, and the vertical force that the ground bears in both."""
     fixed = {shape.name for shape in robot.shapes if shape.body == "ground"}
     on_ground = [name.split(", ")[0].split(" on ")[-1] in fixed for name in ours.contacts]
     force, theirs = np.zeros(6), 0.0

@@ -54,7 +54,7 @@ Call = Callable[[], Any]
 
 @dataclass(frozen=True)
 class Contest:
-    """The same quantity of the same robot, computed by both; targets are the least ratios wanted, 0 for none."""
+    """A quantity of a robot that both libraries compute; targets are the least ratios wanted, 0 for none."""
 
     robot: Robot
     quantity: str
@@ -196,7 +196,7 @@ def random_states(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def check(robot: Robot, what: str, ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> float:
-    """How far the two are apart, relative to the largest entry of a state; the end of the benchmark if too far."""
+    """The difference of two results, relative to the largest entry of a state; too large a one ends the benchmark."""
     away = float((np.abs(ours - theirs).max(axis=-1) / np.abs(theirs).max(axis=-1)).max())
     if not away < tolerance:
         sys.exit(f"{robot.name}, {what}: the two differ by {away:.2g}, more than {tolerance:g}; nothing is timed")
@@ -222,7 +222,7 @@ def measure(contest: Contest) -> Measured:
 
 
 def quickest(runs: Iterable[Measured]) -> Measured:
-    """The best of several measurements of the same."""
+    """The best of several measurements of a contest."""
     runs = list(runs)
     one = np.min([run.one for run in runs], axis=0).tolist()
     batch = {n: np.min([run.batch[n] for run in runs], axis=0).tolist() for n in runs[0].batch}
@@ -295,7 +295,7 @@ def work(program: Program) -> Counter[str]:
 
 
 def print_work(contests: list[Contest], times: list[Measured]) -> None:
-    """Operations, loads and stores, and the least time that the units for each would need. Then what that means."""
+    """Prints operations, loads and stores, the least time that the units for each need, and what limits the program."""
     fused, copied = peaks()
     lanes, shares = chosen().lanes(np.dtype(float)), []
     told(
@@ -362,7 +362,7 @@ def comparison(ours: float, theirs: float, target: float, digits: int) -> str:
 
 
 def print_fairness(contests: list[Contest], times: list[Measured]) -> None:
-    """What the ratios of (b) and (c) would be if Pinocchio's loop were one in C++."""
+    """Prints the ratios of (b) and (c) that would result if Pinocchio's loop were in C++."""
     pairs = list(zip(contests, times, strict=True))
     call = float(
         np.median([measured.one[1] - measured.batch[1][1] for contest, measured in pairs if 2 in contest.batch])

@@ -6,8 +6,8 @@
     joints are wrong, over random states.
 (b) A four-bar that swings under gravity for 10 s in steps of 1 ms: how far its loop opens and how much energy it gains
     or loses, in coupler, MuJoCo and Pinocchio. Pinocchio computes accelerations only; they are integrated by
-    semi-implicit Euler, as its examples do, without and with Baumgarte's stabilisation. Peers that are not
-    installed are left out.
+    semi-implicit Euler, as its examples do, without and with Baumgarte's stabilisation. Libraries that
+    are not installed are left out.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def in_pinocchio(robot: coupler.Robot, stabilisation: float) -> Traces:
 
 
 def judged(robot: coupler.Robot, positions: np.ndarray, velocities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far the pin is from closed, and the energy less that of the start, from plane geometry: no robot is asked."""
+    """The gap at the pin, and the energy relative to the start, computed by plane geometry without any robot."""
     g = -float(robot.gravity[2])
     crank, coupler_bar = positions[:, 0], positions[:, 0] + positions[:, 1]
     rocker, rates = positions[:, 2], (velocities[:, 0], velocities[:, 0] + velocities[:, 1], velocities[:, 2])

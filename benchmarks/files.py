@@ -80,7 +80,7 @@ def main(given: list[str]) -> None:
 
 
 def fresh(file: Path, cache: str) -> dict[str, float] | str:
-    """What another process measures, or why it could not."""
+    """The times that another process measures, or why it could not."""
     command = [sys.executable, __file__, "measure", str(file)]
     done = subprocess.run(command, env=os.environ | {"COUPLER_CACHE": cache}, capture_output=True, text=True)
     return json.loads(done.stdout) if done.returncode == 0 else done.stderr.strip().splitlines()[-1]

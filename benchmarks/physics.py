@@ -1,4 +1,4 @@
-"""Scenes with known answers, side by side with MuJoCo: what was expected, what came of it.
+"""Scenes with known answers, side by side with MuJoCo: expected and measured numbers.
 
     python benchmarks/physics.py
 
@@ -30,11 +30,11 @@ class Case:
     """A scene.
 
     Attributes:
-        name: what happens.
-        unit: of the number that is looked at.
-        expected: that number.
-        ours: gives it by coupler.
-        theirs: gives it by MuJoCo, for the model with that default; None if it has no such scene.
+        name: what happens in the scene.
+        unit: the unit of the number that is compared.
+        expected: the known number.
+        ours: computes the number with coupler.
+        theirs: computes it with MuJoCo, for the model with that default; None if it has no such scene.
     """
 
     name: str
@@ -262,7 +262,7 @@ def cradle(gap: float) -> Case:
 
 
 def energy(robot: Robot, q: Any, v: Any, duration: float) -> float:
-    """By how much energy changes at most, as a part of the kinetic energy to start with."""
+    """The largest change of energy, relative to the kinetic energy at the start."""
     log = Simulation(robot, q=q, v=v).run(duration)
     total = log.kinetic + log.potential
     return float(np.abs(total - total[0]).max() / log.kinetic.max())

@@ -48,7 +48,7 @@ CLOCK = time.process_time if THREADS == 1 else time.perf_counter
 
 
 def held(robot: Robot) -> Robot:
-    """With springs and dampers at its legs' joints, balls as feet, and a floor."""
+    """The robot with springs and dampers at its legs' joints, balls as feet, and a floor."""
     joints = []
     for joint in robot.joints:
         if joint.name in robot.independent_joints and joint.kind.nv == 1:
@@ -91,7 +91,7 @@ class Scene:
             mujoco.mj_step(self.model, self.data)
 
     def theirs(self, q: np.ndarray) -> np.ndarray:
-        """A configuration as MuJoCo has it: every joint by itself."""
+        """A configuration in MuJoCo's coordinates: every joint by itself."""
         positions, found = self.robot.joint_positions(q), np.zeros(self.model.nq)
         for j in range(self.model.njnt):
             value, at = np.atleast_1d(positions[self.model.joint(j).name]), self.model.jnt_qposadr[j]
@@ -99,7 +99,7 @@ class Scene:
         return found
 
     def check(self) -> None:
-        """Both stand at the same height, and carry the same weight."""
+        """Checks that the robot stands at the same height, and carries the same weight, in both."""
         weight = -self.robot.mass * self.robot.gravity[2]
         ours, theirs = float(self.ours.q[2]), float(self.data.qpos[2])
         force = np.zeros(6)

@@ -18,7 +18,7 @@ __all__ = ["Peer"]
 
 
 class Peer:
-    """The same file in MuJoCo, without meshes, contacts, limits and fluids."""
+    """A file as MuJoCo loads it, without meshes, contacts, limits and fluids."""
 
     def __init__(self, path: Path) -> None:
         mujoco: Any = import_module("mujoco")

@@ -54,7 +54,7 @@ def add_hinges(
     others: Mapping[str, Joint] = {},
     marks: Mapping[str, dict[str, Any]] = {},
 ) -> None:
-    """The same part by part; joints of some links may be others, or marked as independent or actuated."""
+    """Adds the links of `hinges` to a builder; some joints may be others, or marked as independent or actuated."""
     for name, (parent, x, z, turn) in links.items():
         b.body(name, **({} if name in fixed else BODY))
         kind = Fixed() if name in fixed else others.get(name, Revolute(axis=(0, 1, 0)))

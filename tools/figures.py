@@ -40,7 +40,7 @@ def main() -> None:
 
 
 def hopper() -> None:
-    """The leg of the tutorial when it has landed."""
+    """Draws the leg of the tutorial after it has landed."""
     names: dict[str, Any] = {}
     page = (FOLDER.parent / "tutorial.md").read_text().split("## A batch")[0]
     with contextlib.redirect_stdout(io.StringIO()):
@@ -59,7 +59,7 @@ def rocker_of(crank: np.ndarray) -> np.ndarray:
 
 
 def embedding() -> Any:
-    """A four-bar, and the curve of its closed configurations with tangent G and normal K."""
+    """Draws a four-bar, and the curve of its closed configurations with tangent G and normal K."""
     figure, (machine, curve) = plt.subplots(1, 2, figsize=(10, 4.2), width_ratios=(1, 1.3))
     here = 1.6
     draw_four_bar(machine, here)
@@ -106,7 +106,7 @@ def draw_four_bar(axes: Axes, angle: float) -> None:
 
 
 def contact() -> Any:
-    """Either a gap or a force; the cone of friction; sticking and sliding."""
+    """Draws the law of contact: either a gap or a force; the friction cone; sticking and sliding."""
     figure, (normal, cone, slide) = plt.subplots(1, 3, figsize=(10.5, 3.4))
 
     normal.plot([0, 0], [0, 1], color=BLUE, lw=4, solid_capstyle="round")

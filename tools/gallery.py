@@ -20,7 +20,7 @@ OPTIONS = {"geared_chain": {"links": 6}, "belt_chain": {"links": 6}}
 
 
 def pose(robot: coupler.Robot, name: str) -> np.ndarray:
-    """A configuration in which one sees how it is built."""
+    """A configuration that shows how a robot is built."""
     bent = {
         "mini_cheetah": {"hip": -0.8, "knee": 1.6},
         "geared_chain": {"link": 0.3},

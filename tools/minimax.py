@@ -26,7 +26,7 @@ class Fit:
     """A polynomial to find.
 
     Attributes:
-        f: what it approximates.
+        f: the function that it approximates.
         weight: the factor from its error to the relative error of the whole function.
         low, high: the interval.
         sizes: how many coefficients in double and in single precision.

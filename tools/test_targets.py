@@ -36,7 +36,7 @@ NUMPY = {
 
 
 def beyond(name: str) -> list[str]:
-    """What NumPy would use on this machine, and a level has not."""
+    """The features of this machine that NumPy would use but a level lacks."""
     umath: Any = import_module("numpy._core._multiarray_umath")
     known = NUMPY.get(name)
     used = [feature for feature in umath.__cpu_dispatch__ if umath.__cpu_features__.get(feature)]

@@ -1,4 +1,4 @@
-"""What `compare.py` measures: only what coupler has long offered, so that older trees can run it, too."""
+"""The rows that `compare.py` measures; they use only what coupler has long offered, so that older trees run them."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def on_its_feet() -> Robot:
 
 
 def feet(height: float | None) -> Call:
-    """A step of the Mini Cheetah on its feet as once there was no other; or 20 of a batch that starts at a height, m.
+    """A step of the Mini Cheetah on its feet, with the options of older trees; or 20 of a batch, from a height, m.
 
-    That is by Euler's method, parting overlaps at once, and in batches without a watch on energy.
+    These are Euler's method, overlaps that are parted at once, and in batches no watch on energy.
     """
     robot = on_its_feet()
     legs = {name: a for name in robot.independent_joints for part, a in ANGLES.items() if part in name}
@@ -92,7 +92,7 @@ def feet(height: float | None) -> Call:
 
 
 def _known(function: Callable[..., object], **options: Any) -> dict[str, Any]:
-    """Those options that a function of this tree has."""
+    """The options that a function of this source tree has."""
     return {name: value for name, value in options.items() if name in signature(function).parameters}
 
 

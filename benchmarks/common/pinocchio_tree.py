@@ -24,7 +24,7 @@ class PinocchioTree:
         self.data = self.model.createData()
 
     def _add(self, number: int) -> None:
-        """Depth first, which `crba` needs. Axes of all links that turn or slide are z already."""
+        """Adds a link and its children, depth first, as `crba` needs. Axes of hinges and slides are z already."""
         pin, tree = self.pin, self.robot.tree
         link = tree.links[number]
         # Quaternions are x, y, z, w there, and velocities linear first.
@@ -49,7 +49,7 @@ class PinocchioTree:
             self._add(child)
 
     def pose(self, X: Any) -> Any:
-        """Of a frame in another, for the transform from that other to it."""
+        """The pose (SE3) of a frame in another, given the transform from the other to it."""
         return self.pin.SE3(np.array(X.E).T, np.array(X.r))
 
     def positions(self, q: np.ndarray) -> np.ndarray:
@@ -60,13 +60,13 @@ class PinocchioTree:
         return np.ascontiguousarray(embedding.velocities(embedding.positions(q), v)[..., self._v])
 
     def spread(self, x: np.ndarray) -> np.ndarray:
-        """What belongs to independent joints, with zeros at all others."""
+        """Numbers of independent joints, in Pinocchio's order, with zeros at all others."""
         whole = np.zeros((*x.shape[:-1], len(self._v)))
         whole[..., self.robot.embedding.v_index] = x
         return whole[..., self._v]
 
     def gathered(self, x: np.ndarray) -> np.ndarray:
-        """What belongs to independent joints, in coupler's order."""
+        """The numbers of independent joints, in coupler's order."""
         whole = np.empty_like(x)
         whole[..., self._v] = x
         return whole[..., self.robot.embedding.v_index]

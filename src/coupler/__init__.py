@@ -76,7 +76,7 @@ if TYPE_CHECKING:
     from coupler.reaching import UnreachableError, configuration_of_actuators
     from coupler.simulate import Simulation, SimulationError, rollout
     from coupler.sizing import ActuatorSizing, size_actuators
-    from coupler.view.showing import view  # a room that is called, which checkers of types do not know
+    from coupler.view.showing import view  # a package that can be called, which type checkers do not see
 
 __all__ = [
     "Actuator",
@@ -136,7 +136,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 
-# What is imported when it is first used, as many programs never use it: rooms, and names by their room.
+# Imported on first use, since many programs never need them: packages, and names by their package.
 _ROOMS = ("contact", "convert", "design", "forces", "reaching", "simulate", "sizing", "view")
 _NAMES = {
     **dict.fromkeys(("Simulation", "SimulationError", "rollout"), "simulate"),

@@ -107,7 +107,7 @@ def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
 
 
 def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
-    """The same, with NaN for states at which independent joints do not determine the others."""
+    """`generalized_forces`, with NaN for states at which independent joints do not determine the others."""
     return attempted(driven(robot), generalized_forces_program, q, forces)
 
 
@@ -157,8 +157,8 @@ def _check_forces(robot: Robot, q: Any, forces: np.ndarray, tau: np.ndarray) -> 
         entry = int(missing[tuple(state)].argmax())
         joint = robot.tree.joint_of(int(robot.embedding.v_index[entry]))
         raise ModelError(
-            f"robot {robot.name!r}: its actuators cannot do tau{in_state(state)}: at joint {joint!r} "
-            f"{missing[(*state, entry)]:.3g} N m or N is missing; exact=False comes as near as can be"
+            f"robot {robot.name!r}: its actuators cannot produce tau{in_state(state)}: at joint {joint!r} "
+            f"{missing[(*state, entry)]:.3g} N m or N is missing; exact=False returns the closest forces"
         )
 
 
@@ -242,8 +242,8 @@ def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray
         *state, _ = (int(i) for i in wrong[0])
         name = robot.actuators[int(missing[tuple(state)].argmax())].name
         raise ModelError(
-            f"robot {robot.name!r}: its actuators cannot move so{in_state(state)}: no motion of independent joints "
-            f"gives {name!r} its {what} together with those of the others"
+            f"robot {robot.name!r}: its actuators cannot move like this{in_state(state)}: no motion of independent "
+            f"joints gives {name!r} its {what} and all others theirs"
         )
     return motion
 
@@ -281,6 +281,6 @@ def _times(A: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 def _allowed(wanted: np.ndarray) -> np.ndarray:
-    """How far a result may miss what is wanted, (..., 1)."""
+    """The largest allowed error of a result, (..., 1), given what is wanted."""
     size = _MISSED[4 if wanted.dtype == np.float32 else 8]
     return size * np.maximum(np.abs(wanted).max(axis=-1, initial=0.0, keepdims=True), 1.0)

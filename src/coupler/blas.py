@@ -48,7 +48,7 @@ class _Blocks:
             self._restore(library)
 
     def forget_others(self) -> None:
-        """Called after a fork: of all threads, the child has only this one."""
+        """Forgets the blocks of other threads; called after a fork, since the child has only this thread."""
         if self._running and (library := _openblas()) is not None:
             self._running = [ident for ident in self._running if ident == threading.get_ident()]
             self._restore(library)

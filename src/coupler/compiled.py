@@ -182,7 +182,7 @@ class _Compiled:
 
 
 def thread_count() -> int:
-    """How many threads share a batch: COUPLER_THREADS, or the number of processors of this process."""
+    """The number of threads that share a batch: COUPLER_THREADS, or the number of processors of this process."""
     given = os.environ.get("COUPLER_THREADS", "")
     if given.isdigit():
         return max(int(given), 1)

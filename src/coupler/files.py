@@ -127,7 +127,7 @@ def whole_file(
 
 @contextmanager
 def whole_path(path: Path, suffix: str = ".tmp", *, replace: bool = True) -> Iterator[Path]:
-    """The same for a file that others write: gives the temporary path to write it to."""
+    """`whole_file` for a file that other code writes: yields the temporary path to write to."""
     temporary = temporary_beside(path, suffix)
     try:
         yield temporary

@@ -165,7 +165,7 @@ def joint_forces(
 
 
 def determinate_forces(robot: Robot, actuators: Iterable[str] | None = None) -> JointForces:
-    """Which forces of `joint_forces` statics determine, whatever the rule: the same record, with True and False.
+    """Tells which forces of `joint_forces` statics determine, whatever the rule: a record of True and False.
 
     An entry is False if the force depends, in some generic configuration, on how joints of an over-constrained loop
     share their load. The forces of springs, dampers and actuators are always determinate.

@@ -44,13 +44,13 @@ def about_x(angle: Any) -> Array:
 
 
 def about_y(angle: Any) -> Array:
-    """The same about y."""
+    """The matrix, body to world, of a rotation by an angle (rad) about y."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]])
 
 
 def about_z(angle: Any) -> Array:
-    """The same about z."""
+    """The matrix, body to world, of a rotation by an angle (rad) about z."""
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
 
@@ -168,7 +168,7 @@ def dexp_inverse(u: Array, w: Array) -> Array:
 
 
 def dexp_inverse_motion(u: Array, v: Array) -> Array:
-    """The same for a motion u = (rotation a, translation b) of se(3) and a body-frame velocity v = (w, s).
+    """`dexp_inverse` for a motion u = (rotation a, translation b) of se(3) and a body-frame velocity v = (w, s).
 
     u is a rotation vector of dual numbers, a + ε b with ε² = 0, so the formula of `dexp_inverse` holds unchanged. The
     last three entries are its ε part, term by term.

@@ -281,6 +281,6 @@ def has_unknown(*matrices: Any) -> bool:
 
 
 def pattern(matrix: Any) -> np.ndarray:
-    """Where the entries of a matrix may differ from zero."""
+    """The pattern of a matrix: flags for entries that may differ from zero."""
     flat = [not is_zero(x) for x in np.asarray(matrix, dtype=object).view(np.ndarray).ravel()]
     return np.array(flat, bool).reshape(np.shape(matrix))

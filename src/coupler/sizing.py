@@ -27,7 +27,7 @@ _SHOWN = 12  # the most actuators that have curves
 
 @dataclass(frozen=True, eq=False)
 class ActuatorSizing:
-    """What each actuator does during a motion, in rad, rad/s and N m if it rotates, in m, m/s and N if it slides.
+    """The motion and forces of each actuator, in rad, rad/s and N m if it rotates, in m, m/s and N if it slides.
 
     Attributes:
         names: the names of the actuators.
@@ -52,7 +52,7 @@ class ActuatorSizing:
 
     @property
     def summary(self) -> dict[str, dict[str, float]]:
-        """By actuator: lowest and highest position; peak and RMS of force, speed and power; energies.
+        """For each actuator: lowest and highest position; peak and RMS of force, speed and power; energies.
 
         The peak power is that of driving or of braking, whichever is larger. Work done is the energy that an actuator
         delivers, work taken back what the motion returns to it, both positive, J. The peak load is the peak force over
@@ -143,7 +143,7 @@ class ActuatorSizing:
 def size_actuators(
     robot: Robot, times: Any, q: Any, v: Any, a: Any, f_ext: Any = None, *, exact: bool = True
 ) -> ActuatorSizing:
-    """What a motion demands of a robot's actuators.
+    """Computes the forces, speeds and powers that a motion demands of a robot's actuators.
 
         sizing = coupler.size_actuators(robot, t, q, v, a)
         print(sizing)

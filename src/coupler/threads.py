@@ -16,7 +16,7 @@ _PATIENCE = 100  # polls before sleeping: a worker has little left to do by then
 
 
 class _Job:
-    """A call that a worker takes, or its owner takes back, whichever comes first."""
+    """A call that a worker begins, or that its owner takes back, whichever comes first."""
 
     def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
         self._function, self._arguments = function, arguments

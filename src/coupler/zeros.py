@@ -54,10 +54,10 @@ def least_fill(full: np.ndarray) -> list[int]:
 
 @dataclass(frozen=True, eq=False)
 class Factors:
-    """Where the factors L D Lᵀ of a symmetric matrix with known zeros are.
+    """The sparsity of the factors L D Lᵀ of a symmetric matrix with known zeros.
 
     Attributes:
-        order: in which its unknowns are eliminated.
+        order: the order in which its unknowns are eliminated.
         full: the pattern of D Lᵀ in that order, n × n.
     """
 
@@ -76,12 +76,12 @@ class Factors:
 
     @property
     def size(self) -> int:
-        """How many numbers of D and L may differ from zero."""
+        """The number of entries of D and L that may differ from zero."""
         return int(self.full.sum())
 
     @property
     def products(self) -> int:
-        """How many products it takes to find them, divisions aside."""
+        """The number of products that factorising takes, without divisions."""
         later = self.full.sum(axis=1) - 1
         return int((later * (later + 1) // 2 + later).sum())
 
@@ -143,7 +143,7 @@ def inverse_pattern(triangular: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class NullSpace:
-    """How `coupler.linear` finds the null space of a matrix K with known zeros, m × n: by reflections of Kᵀ.
+    """The plan by which `coupler.linear` finds the null space of a matrix K with known zeros, m × n: reflections of Kᵀ.
 
     Attributes:
         full: the pattern of K.
@@ -151,8 +151,8 @@ class NullSpace:
         columns, pivots: the columns of Kᵀ in the order of elimination, and the pivot row of each.
         left: the remaining rows, each of which gives a column of N.
         triangular: the pattern of R, m × m, in the order of elimination.
-        inverse: that of R⁻ᵀ.
-        basis: that of N, n × (n − m).
+        inverse: the pattern of R⁻ᵀ.
+        basis: the pattern of N, n × (n − m).
     """
 
     full: np.ndarray
@@ -166,7 +166,7 @@ class NullSpace:
 
     @classmethod
     def of(cls, full: np.ndarray) -> NullSpace:
-        """For the pattern of K."""
+        """The plan for a matrix K with this pattern."""
         m, n = full.shape
         reflections, done, left = plan_of_reflections(full.T)
         columns, pivots = [j for j, _ in done], [i for _, i in done]
@@ -179,5 +179,5 @@ class NullSpace:
 
     @property
     def size(self) -> int:
-        """How many numbers make up K⁺: normals of reflections and their scales, and R⁻ᵀ."""
+        """The number of numbers that make up K⁺: normals of reflections, their scales, and R⁻ᵀ."""
         return sum(len(rows) + 1 for _, rows in self.reflections) + int(self.inverse.sum())

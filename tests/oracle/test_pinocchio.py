@@ -96,7 +96,7 @@ class Peer:
         return w[self._v]
 
     def back(self, x: np.ndarray) -> np.ndarray:
-        """The same in coupler's order."""
+        """Velocities, accelerations or forces of all joints, from Pinocchio's order in coupler's."""
         w = np.empty_like(x)
         w[self._v] = x
         return w

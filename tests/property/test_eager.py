@@ -152,5 +152,7 @@ def test_a_program_for_python_runs_nowhere_else() -> None:
 
 
 def test_an_unknown_backend_is_refused() -> None:
-    with pytest.raises(coupler.ModelError, match="there is no 'fortran'; there are 'llvm', 'interpreter', 'python'"):
+    with pytest.raises(
+        coupler.ModelError, match="backend must be one of 'llvm', 'interpreter', 'python', got 'fortran'"
+    ):
         coupler.robots.load("four_bar").with_backend("fortran")  # type: ignore[arg-type]

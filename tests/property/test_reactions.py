@@ -358,12 +358,12 @@ def test_shares_of_what_statics_decide_are_refused() -> None:
     q, v = robot.random_state(0)
     with pytest.raises(ModelError, match="along fy cannot be met: statics"):
         joint_forces(robot, q, v, v, rule=[Share("arm", {"shoulder": 0.5, "pin": 0.5}, "fy")])
-    with pytest.raises(ModelError, match="in no loop together"):
+    with pytest.raises(ModelError, match="share no loop, so statics determine"):
         joint_forces(robot, q, v, v, rule=[Share("column", {"yaw": 0.5, "shoulder": 0.5}, "fx")])
     with pytest.raises(ModelError, match="'rod' is not a joint of that body"):
         joint_forces(robot, q, v, v, rule=[Share("arm", {"rod": 0.5, "shoulder": 0.5}, "fx")])
     tello = robots.load("tello")
-    with pytest.raises(ModelError, match="statics decide all forces"):
+    with pytest.raises(ModelError, match="statics determine all forces"):
         joint_forces(tello, *tello.random_state(0), np.zeros(tello.nv), rule=[geared_share(tello)])
 
 

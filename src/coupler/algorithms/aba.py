@@ -63,7 +63,7 @@ class ResponseMemory(ClusterRecord):
 
 
 class ClusterMemory(ResponseMemory):
-    """The same, with a cluster's parts of the input τ and of the output ÿ."""
+    """What a cluster remembers: `ResponseMemory`, and its parts of the input τ and of the output ÿ."""
 
     tau, a = Coordinate(), Coordinate()
 

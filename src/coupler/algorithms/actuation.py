@@ -38,7 +38,7 @@ Visited = Visit[Record, Moving]
 
 
 def _sweep(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
-    """A program with the input q and further ones."""
+    """Begins a program with the input q and further inputs."""
     sweep = Sweep(robot, name, cluster=Moving)
     sweep.inputs("q", *vectors)
     return sweep
@@ -118,7 +118,7 @@ def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], i
 
 
 def write_rows(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], int]) -> None:
-    """Writes the same steps without the first pass, after which clusters have stored what follows from positions."""
+    """Writes the steps of `write_jacobian` without the first pass: an earlier one has stored what they need."""
     robot, starts = sweep.robot, sweep.robot.tree.v_start
 
     def provide(windows: ClusterWindows, shape: ClusterShape, rows: list[TermRow]) -> None:

@@ -42,7 +42,7 @@ def articulated(cluster: Visit[Any, Any], p: Forces | None = None) -> Articulate
 
 
 def response(cluster: Visit[Any, Any], Y: Any, accelerations: Sequence[Any]) -> Any:
-    """D⁻¹ Uᵀ X a: what accelerations a of its output bodies ask of a cluster's joints, by the Y that it remembers."""
+    """D⁻¹ Uᵀ X a: the response of a cluster's joints to accelerations a of its output bodies, by its stored Y."""
     single = _is_single(cluster)  # its Y is D⁻¹ Uᵀ, without X: see `SingleBody`
     return Y @ (cluster.bodies[0].Xo @ accelerations[0] if single else np.concatenate(accelerations))
 
@@ -205,7 +205,7 @@ class JointByJoint(Articulated):
         self._project(*(seen_by_outputs if self._at_outputs else joint_by_joint)(cluster, self._inertia))
 
     def _project(self, H: Any, F: Mapping[Any, Any]) -> None:
-        """D and W, from the joint-space inertia H of the tree and the momenta F of joints on output bodies."""
+        """Computes D and W from the joint-space inertia H of the tree and the momenta F of joints on output bodies."""
         cluster, G = self.cluster, self.cluster.G
         if cluster.shape.is_large:  # one product for all
             projected = np.concatenate([H + np.diag(cluster.armatures), *F.values()]) @ G
@@ -254,9 +254,9 @@ def _collect_inertia(cluster: Visit[Any, Any], inertia: Sequence[Any], W: Sequen
 
 
 def _unit_rows(S: Any, armature: Any) -> list[int]:
-    """The rows that a joint moves one by one, each by unit of its velocity; none if it moves otherwise.
+    """The rows that a joint moves one by one, each by unit of its velocity; empty if it moves otherwise.
 
-    That is known of the trace: entries that are the numbers zero and one. With an armature D is no part of Iᴬ.
+    The trace shows it: entries of S are the numbers zero and one. With an armature, D is no part of Iᴬ.
     """
     if any(known_value(x) != 0.0 for x in np.ravel(armature)):
         return []

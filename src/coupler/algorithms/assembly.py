@@ -207,7 +207,7 @@ class Assembly(Sweep[PieceBody, PieceCluster]):
         schedule.run()
 
     def _gap_store(self) -> Any:
-        """Places for the gaps of clusters, the leaves of a binary tree, after those of its inner nodes."""
+        """Places for gaps in a binary tree: first its inner nodes, then its leaves, the gaps of clusters."""
         checked = [k for shape, clusters in self.shapes if shape.can_be_invalid for k in clusters]
         if not checked:
             return None

@@ -29,7 +29,7 @@ from coupler.passes import (
 
 
 class MovingTerm(TermRecord):
-    """What a cluster sees of one term of an actuator: the actuator's position and speed, which are sums over terms."""
+    """The fields that a cluster sees of one term of an actuator: the actuator's position and speed, sums over terms."""
 
     position, speed = provided(), provided()
 

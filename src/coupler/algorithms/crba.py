@@ -41,7 +41,7 @@ class PlacedBody(ClimbingBody):
 
 
 class BodyMemory(PlacedBody):
-    """The same, and Iᶜ of everything that it carries: mass, first and second moments."""
+    """What a body remembers: `PlacedBody`, and Iᶜ of everything that it carries: mass, first and second moments."""
 
     m, h, I = collected(()), collected(3), collected(symmetric(3))  # noqa: E741
 
@@ -73,7 +73,7 @@ def outward(cluster: Visit[PlacedBody, Any]) -> None:
 
 
 def inward(cluster: Visited) -> None:
-    """Composite inertias, passed on to the output bodies; the cluster's block H_kk, and its momenta F."""
+    """Passes composite inertias on to the output bodies; computes the cluster's block H_kk and its momenta F."""
     cluster.report_gap()
     inertia = {body: composite(body) for body in cluster.bodies}
     if cluster.shape.is_large and not cluster.pairs:
@@ -90,7 +90,7 @@ def inward(cluster: Visited) -> None:
 
 
 def _inward_joint_by_joint(cluster: Visited, composites: JointByJoint) -> None:
-    """The same for a large cluster: H of its tree is computed first, and then projected onto its independent joints."""
+    """`inward` for a large cluster: H of its tree is computed first, and then projected onto its independent joints."""
     cluster.memory.H = composites.D
     for output, momenta in zip(cluster.outputs, composites.W, strict=True):
         if not output.grounded:

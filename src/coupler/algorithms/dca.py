@@ -71,7 +71,7 @@ def divide_and_conquer_program(robot: Robot, frames: Sequence[tuple[int, Transfo
 
 
 def find_velocities(whole: Assembly) -> None:
-    """Velocities of handles relative to bases, smaller pieces first; then those of links, larger pieces first."""
+    """Computes velocities of handles relative to bases, smaller pieces first; then of links, larger pieces first."""
     schedule = whole.schedule()
     for piece in whole.pieces:
         if piece.cluster:
@@ -87,7 +87,7 @@ def find_velocities(whole: Assembly) -> None:
 
 
 def handle_motions(cluster: Visited, ports: Sequence[int], taken: Sequence[int]) -> None:
-    """X and s = S ẏ: poses and velocities of a cluster's handles relative to its base; see `cluster_equations`."""
+    """Stores X and s = S ẏ: poses and velocities of a cluster's handles against its base; see `cluster_equations`."""
     cluster.remember()
     for body in (cluster.bodies[i] for i in ports):
         if body.carries:
@@ -111,7 +111,7 @@ def velocity(E: Any, r: Any, s: Any, v_base: Any) -> Any:
 
 
 def assemble(whole: Assembly) -> None:
-    """The handle equations of all pieces, smaller ones first. [002, eq. 16]"""
+    """Computes the handle equations of all pieces, smaller ones first. [002, eq. 16]"""
     schedule = whole.schedule()
     for piece in whole.pieces:
         if piece.cluster:
@@ -130,7 +130,7 @@ def assemble(whole: Assembly) -> None:
 
 
 def cluster_equations(cluster: Visited, ports: Sequence[int], taken: Sequence[int]) -> None:
-    """The handle equations of a single cluster, with joint accelerations ÿ = y₀ − Y a + Σ Z f.
+    """Computes the handle equations of a single cluster, with joint accelerations ÿ = y₀ − Y a + Σ Z f.
 
     This is the backward pass of C-ABA (aba.py) for a cluster that carries nothing, with the same p and y₀. Its bodies
     accelerate with X a + c + S ÿ.
@@ -246,7 +246,7 @@ def carried_coupling(Omega2: Any, Omega_hm: Any, Phi2: Any) -> Any:
 
 
 def disassemble(whole: Assembly) -> None:
-    """Accelerations of the links where pieces were joined, and forces on them, larger pieces first. [002, eq. 17]"""
+    """Computes accelerations of links where pieces join, and forces on them, larger pieces first. [002, eq. 17]"""
     schedule = whole.schedule()
     for piece in reversed(whole.pieces):
         for m, two in piece.hung.items():
@@ -286,7 +286,7 @@ def add_force_beyond(f: Any, Phi: Any, f_beyond: Any) -> Any:
 
 
 def joint_accelerations(cluster: Visited, ports: Sequence[int], taken: Sequence[int]) -> None:
-    """ÿ = y₀ − Y a + Σ Z f."""
+    """Computes joint accelerations ÿ = y₀ − Y a + Σ Z f."""
     ydd = cluster.memory.y0 - cluster.memory.Y @ cluster.outputs[0].a
     for body in (cluster.bodies[i] for i in ports):
         if body.carries:

@@ -52,17 +52,17 @@ class RespondingCluster(ClusterRecord):
 
 
 class ArticulatedCluster(RespondingCluster):
-    """The same, and D⁻¹."""
+    """What a cluster above the ground remembers: Y, and D⁻¹."""
 
     Dinv = entry(lambda shape: symmetric(shape.freedoms))
 
 
 class BodyMemory(ArticulatedBody, PathBody):
-    """The same, with χᵀ and Ω: a body's force and acceleration per unit force at a frame."""
+    """What a body remembers: Iᴬ, and χᵀ and Ω, its force and acceleration per unit force at a frame."""
 
 
 class ClusterMemory(ArticulatedCluster, PathCluster):
-    """The same, with y = D⁻¹ Sᵀ χᵀ: accelerations of joints per unit force, with the output bodies at rest."""
+    """Adds y = D⁻¹ Sᵀ χᵀ: accelerations of a cluster's joints per unit force, with the output bodies at rest."""
 
 
 Visited = Visit[BodyMemory, ClusterMemory]
@@ -101,14 +101,14 @@ def outward(cluster: Visit[Any, Any]) -> None:
 
 
 def inward(cluster: Visit[ArticulatedBody, ArticulatedCluster]) -> None:
-    """Articulated inertias, passed on to the output bodies: the backward pass of C-ABA without forces."""
+    """Passes articulated inertias on to the output bodies: the backward pass of C-ABA without forces."""
     cluster.memory.Dinv = factorised(cluster).inverse()
 
 
 def factorised(
     cluster: Visit[ArticulatedBody, RespondingCluster], factors: Callable[[Any], Cholesky] = Cholesky
 ) -> Cholesky:
-    """The same, with the factors of D left to be stored; another way to factorise it may be given."""
+    """`inward`, but returns the factors of D instead of storing D⁻¹; another way to factorise D may be given."""
     cluster.report_gap()
     IA = articulated(cluster)
     D = factors(IA.D)  # eq. 49: U = Iᴬ S, D = Sᵀ U
@@ -118,7 +118,7 @@ def factorised(
 
 
 def propagate(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
-    """A force at a frame, propagated to the output bodies: χ_λᵀ = Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [eq. 62]
+    """Propagates a force at a frame to the output bodies: χ_λᵀ = Xᵀ Lᵀ χᵀ with Lᵀ = 1 − U D⁻¹ Sᵀ. [eq. 62]
 
     Args:
         cluster: a cluster between the frame and the ground.
@@ -138,7 +138,7 @@ def pass_force_on(cluster: Visit[Any, Any], active: Sequence[Body[Any]]) -> Any:
 
 
 def respond(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
-    """Accelerations per unit force at a frame: Ω = L X Ω_λ + S D⁻¹ Sᵀ χᵀ. [eq. 67]
+    """Computes accelerations per unit force at a frame: Ω = L X Ω_λ + S D⁻¹ Sᵀ χᵀ. [eq. 67]
 
     Computed as in forward pass #2 of C-ABA: ÿ = D⁻¹ (Sᵀ χᵀ − Uᵀ X Ω_λ), Ω = X Ω_λ + S ÿ. [eq. 64, 65]
     """

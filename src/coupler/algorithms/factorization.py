@@ -75,7 +75,7 @@ def place_bodies(cluster: Visit[FactorBody, Any]) -> None:
 
 
 def factorise(cluster: Visit[FactorBody, ClimbingCluster]) -> None:
-    """D and Yᵀ, in place of H_kk and the momenta F of crba.py, so that its blocks H_jk = Sᵀ F are those of Bᵀ."""
+    """Stores D and Yᵀ in place of H_kk and the momenta F of crba.py, so that its blocks H_jk = Sᵀ F are those of Bᵀ."""
     cluster.report_gap()
     IA = articulated(cluster)
     cluster.memory.H = mirrored(IA.D)

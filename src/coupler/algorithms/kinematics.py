@@ -97,28 +97,28 @@ def frame_acceleration_program(robot: Robot, link: int, place: Transform, along_
 
 
 def locate(cluster: Visit[Any, Any]) -> None:
-    """Poses of bodies."""
+    """Stores poses of bodies."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
         body.memory.E, body.memory.r = body.pose.E, body.pose.r
 
 
 def span(cluster: Visit[FrameBody, Any]) -> None:
-    """Poses, and what the pass back to the ground loads again."""
+    """Stores poses, and what the pass back to the ground loads again."""
     locate(cluster)
     cluster.report_gap()
     cluster.remember()
 
 
 def move(cluster: Visit[MovingFrameBody, Any]) -> None:
-    """Poses, and velocities v = X v_λ + S ẏ. [001, eq. 33]"""
+    """Stores poses, and velocities v = X v_λ + S ẏ. [001, eq. 33]"""
     span(cluster)
     for body in cluster.bodies:
         body.memory.v = body.v
 
 
 def accelerate(cluster: Visit[AcceleratedFrameBody, FrameAcceleration]) -> None:
-    """Poses, velocities, and accelerations a = X a_λ + c + S ÿ. [001, eq. 33]"""
+    """Stores poses, velocities, and accelerations a = X a_λ + c + S ÿ. [001, eq. 33]"""
     move(cluster)
     ydd = cluster.memory.a
     for body in cluster.bodies:

@@ -113,7 +113,7 @@ def _provide(sweep: Sweep[Any, Any], w: Mapping[str, Any]) -> None:
 
 
 def outward(cluster: Visited) -> None:
-    """Velocities and forces along the cluster's basis N; then as in C-ABA."""
+    """Velocities and forces along the cluster's basis N; then forward pass #1 of C-ABA."""
     memory, shape = cluster.memory, cluster.shape
     memory.v, memory.tau = memory.v_given, memory.tau_given
     if cluster.tangent:
@@ -123,7 +123,7 @@ def outward(cluster: Visited) -> None:
 
 
 def accelerate(cluster: Visited) -> None:
-    """As in C-ABA; then ẇ = N ÿ + g, and w = N ẏ."""
+    """Forward pass #2 of C-ABA; then ẇ = N ÿ + g, and w = N ẏ."""
     aba.accelerate(cluster)
     memory, independent = cluster.memory, cluster.shape.independent
     memory.v_fit = memory.v
@@ -136,7 +136,7 @@ def accelerate(cluster: Visited) -> None:
 
 
 def fit(cluster: Visit[Record, FittedCluster]) -> None:
-    """w := N Nᵀ w, and v as a part of it."""
+    """Projects velocities onto the loops: w := N Nᵀ w, of which v is a part."""
     cluster.report_gap(moving=False)
     memory = cluster.memory
     memory.v_fit = memory.v

@@ -67,7 +67,7 @@ def mass_matrix_inverse_entries(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def respond(cluster: Visit[BodyMemory, ClusterMemory]) -> None:
-    """A cluster's diagonal block D⁻¹ + Y Ω' Yᵀ, and accelerations per unit force: at its joints A, on its bodies Ω.
+    """Computes a cluster's block D⁻¹ + Y Ω' Yᵀ, and accelerations per unit force: A at its joints, Ω on its bodies.
 
     A force on a body acts as Sᵀ on the joints and as Xᵀ on the output body, so Ω = A Sᵀ + T Ω' Xᵀ.
     """

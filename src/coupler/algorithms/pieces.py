@@ -57,7 +57,7 @@ class Piece:
         return self.taken if self.at is None else {self.at: self.parts[1]}
 
     def pieces(self) -> list[Piece]:
-        """All pieces that it is made of, and itself, in an order in which they can be assembled."""
+        """All pieces that this piece is made of, and itself, in an order in which they can be assembled."""
         inner = [piece for part in (*self.taken.values(), *self.parts) for piece in part.pieces()]
         return [*inner, self]
 
@@ -75,7 +75,7 @@ def divided(robot: Robot, touched: Iterable[int]) -> Piece:
 
 
 class _Division:
-    """How a robot is divided: by halves, as nearly as its links allow."""
+    """Divides a robot into pieces, by halves as nearly as its links allow."""
 
     def __init__(self, robot: Robot, touched: Iterable[int]) -> None:
         tree = robot.cluster_tree
@@ -153,7 +153,7 @@ def _light_clusters(robot: Robot) -> set[int]:
 
 
 def _weigh(cluster: Visit[CompositeBody, ShareMemory]) -> None:
-    """A cluster's own share of its inertia. Light clusters pass on everything they carry, others only their own."""
+    """Computes a cluster's own share of its inertia. Light clusters pass on all they carry, others only their own."""
     alone = {body: body.inertia for body in cluster.bodies}
     full = dict(alone)
     for body in cluster.carriers:

@@ -45,7 +45,7 @@ def pv_osim_program(robot: Robot, frames: Sequence[tuple[int, Transform]]) -> An
 
 
 def inward(cluster: Visited) -> None:
-    """Articulated inertias, passed on to the output bodies. [001, eq. 49, 55, 56]"""
+    """Passes articulated inertias on to the output bodies. [001, eq. 49, 55, 56]"""
     cluster.report_gap()
     IA = articulated(cluster)
     D = Cholesky(IA.D)
@@ -55,7 +55,7 @@ def inward(cluster: Visited) -> None:
 
 
 def propagate(cluster: Visited, active: Sequence[Body[BodyMemory]], felt: Sequence[Body[BodyMemory]]) -> None:
-    """A force at a frame, propagated to the output bodies [001, eq. 62], and y = R z."""
+    """Propagates a force at a frame to the output bodies [001, eq. 62], and stores y = R z."""
     cluster.memory.y = cluster.memory.R @ pass_force_on(cluster, active)
 
 

@@ -53,7 +53,7 @@ class Sharing:
     Attributes:
         kept, spare: the numbers of the kept and of the redundant rows among all rows.
         joints: for each body the compliance of its joint, 6 rows.
-        bonds: for each loop joint the same, and for each coupling the compliance of its rows.
+        bonds: for each loop joint its compliance, 6 rows, and for each coupling the compliance of its rows.
         conditions: the conditions of the rule.
         met: the numbers of conditions that z is to meet; None if z is an input of the program.
     """
@@ -91,7 +91,7 @@ Visited = Visit[Any, Any]
 
 
 class SharedRows:
-    """What clusters of a program see of their redundant rows."""
+    """The fields that clusters of a program see of their redundant rows."""
 
     def __init__(self, robot: Robot, sweep: Sweep[Any, Any], sharings: Sharings) -> None:
         self._robot, self._sharings = robot, sharings
@@ -179,7 +179,7 @@ class Loads:
             self.bonds.append(load)
 
     def weighed(self, sharing: Sharing) -> Any:
-        """All loads, each row times the square root of its compliance."""
+        """All loads as a matrix, each row times the square root of its compliance."""
         pairs = [*zip(sharing.joints, self.joints, strict=True), *zip(sharing.bonds, self.bonds, strict=True)]
         return np.concatenate([np.sqrt(compliance)[:, None] * load for compliance, load in pairs])
 
@@ -207,7 +207,7 @@ def by_constraint(loops: Loops, multipliers: Any) -> Iterator[tuple[Constraint, 
 
 
 def spared_by_loops(cluster: Visited, loops: Loops, multipliers: Any) -> dict[Any, Any]:
-    """By body, how much less its tree joint transmits because of loop joints, in the body's frame."""
+    """For each body the force that loop joints take off its tree joint, in the body's frame."""
     spared: dict[Any, Any] = {}
     for i, (constraint, its_multipliers) in enumerate(by_constraint(loops, multipliers)):
         if isinstance(constraint, LoopConstraint) and constraint.kept:

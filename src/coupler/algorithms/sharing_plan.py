@@ -39,7 +39,7 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
         if len(kept) == len(rows):
             if k in conditions:
                 body = next(share.body for share in shares if _NamedShare(robot, share).conditions()[0] == k)
-                raise ModelError(f"Share on {body!r}: statics decide all forces of its joints; leave it out")
+                raise ModelError(f"Share on {body!r}: statics determine all forces of its joints; remove this Share")
             continue
         sharings[k] = Sharing(
             tuple(kept),
@@ -53,7 +53,7 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
 
 
 def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray) -> Sharings:
-    """The same plans, with the conditions that z is to meet: as many as are independent.
+    """The plans with the conditions that z is to meet: as many as are independent.
 
     Args:
         sharings: the plan of each cluster, in which z is an input.
@@ -146,7 +146,10 @@ class _NamedShare:
         places = {name: self._place(name) for name, _ in parts}
         clusters = {place[0] for place in places.values()}
         if len(clusters) > 1:
-            raise ModelError(f"Share on {body!r}: {listed(places)} are in no loop together, so statics decide")
+            raise ModelError(
+                f"Share on {body!r}: {listed(places)} share no loop, so statics determine their forces; "
+                "remove this Share"
+            )
         k = clusters.pop()
         links = self.robot.cluster_tree.clusters[k].bodies
         link = links.index(on_link[0]) if on_link[0] in links else None

@@ -96,7 +96,7 @@ def potential_energy_program(robot: Robot) -> Any:
 
 
 def add_moments(cluster: Visit[PoseBody, Totals]) -> None:
-    """Σ m r, with r the centre of mass of each body."""
+    """Adds Σ m r, with r the centre of mass of each body."""
     cluster.report_gap(moving=False)
     for body in cluster.bodies:
         cluster.memory.moment += first_moment(body)
@@ -105,7 +105,7 @@ def add_moments(cluster: Visit[PoseBody, Totals]) -> None:
 
 
 def add_momentum(cluster: Visit[MotionBody, Totals]) -> None:
-    """Σ Xᵀ I v."""
+    """Adds Σ Xᵀ I v."""
     cluster.report_gap()
     for body in cluster.bodies:
         cluster.memory.momentum += body.pose.transform_force(body.inertia @ body.v)
@@ -114,7 +114,7 @@ def add_momentum(cluster: Visit[MotionBody, Totals]) -> None:
 
 
 def add_kinetic(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> None:
-    """½ Σ vᵀ I v + ½ Σ A q̇². `moving` says whether velocities follow from v, which they cannot at dead points."""
+    """Adds ½ Σ vᵀ I v + ½ Σ A q̇². `moving`: whether velocities follow from v, which they cannot at dead points."""
     cluster.report_gap(moving=moving)
     for body in cluster.bodies:
         armature = (body.model.armature * body.w) @ body.w
@@ -124,14 +124,14 @@ def add_kinetic(cluster: Visit[SpeedBody, Totals], *, moving: bool = True) -> No
 
 
 def add_kinetic_of_all_joints(cluster: Visit[SpeedBody, Totals]) -> None:
-    """The same, from the velocities of all joints where these are an input."""
+    """`add_kinetic` from the velocities of all joints, where these are an input."""
     if not cluster.shape.solved:
         cluster.w = np.concatenate([joint.w for joint in cluster.views.joints])
     add_kinetic(cluster, moving=cluster.shape.solved)
 
 
 def add_potential(cluster: Visit[PoseBody, Totals]) -> None:
-    """−Σ m r · g, and ½ Σ k (q − rest)²."""
+    """Adds −Σ m r · g, and ½ Σ k (q − rest)²."""
     cluster.report_gap(moving=False)
     for body, q in zip(cluster.bodies, cluster.q, strict=True):
         deflection = body.kind.difference(body.model.rest, q)

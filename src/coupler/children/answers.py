@@ -1,4 +1,4 @@
-"""What travels between a process and its child: names, numbers and arrays, and never code.
+"""Messages between a process and its child: names, numbers and arrays, and never code.
 
 A message is its length, then a header in JSON with its own length before it, then the bytes of its arrays. Whoever
 reads it checks all of that: a child that a hostile file has taken over must not gain anything by lying.
@@ -26,12 +26,12 @@ def encode(header: Mapping[str, Any], arrays: Mapping[str, Any] | None = None) -
 
 
 def length_of(head: bytes) -> int:
-    """How many bytes follow the length with which a message begins."""
+    """The number of bytes that follow the length with which a message begins."""
     return int.from_bytes(head, "little")
 
 
 def decode(data: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The header and the arrays of a message, of which the length has been taken off.
+    """The header and the arrays of a message without its leading length.
 
     Raises:
         ValueError: for what `encode` does not write.

@@ -42,8 +42,8 @@ class Child:
 
     Args:
         job: the job's file; see `serving`.
-        seconds: that it may take.
-        memory: bytes that it may have.
+        seconds: the longest time that a request may take.
+        memory: the most bytes that the job may use.
     """
 
     def __init__(self, job: Path, seconds: int, memory: int) -> None:
@@ -57,7 +57,7 @@ class Child:
             os.register_at_fork(after_in_child=self._forget)
 
     def ask(self, request: Mapping[str, Any], folders: Iterable[Path]) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What the job makes of a request.
+        """The job's answer to a request.
 
         Args:
             request: names and numbers.
@@ -102,7 +102,7 @@ class Child:
         return _read(process.stdout.fileno(), length, until)
 
     def _asked_once(self, message: bytes) -> bytes:
-        """Where processes cannot be forked, each request has a child of its own."""
+        """The answer to a request from a child of its own, for systems on which processes cannot be forked."""
         process = _process(self.job, _modules())
         try:
             answer, _ = process.communicate(message, timeout=self.seconds + _STARTING)
@@ -137,7 +137,7 @@ class Child:
         process.wait()
 
     def _forget(self) -> None:
-        """In a forked process: the child stays with the process that started it, and this one starts another."""
+        """Called in a forked process: the child belongs to the process that started it; this one will start another."""
         self._lock = threading.Lock()
         if self._process is not None:
             self._inherited.append(self._process)
@@ -145,7 +145,7 @@ class Child:
 
 
 def _modules() -> list[str]:
-    """Where modules are found; not in the working folder, which may be that of the file."""
+    """The folders of modules, without the working folder, which may be the untrusted file's."""
     return [path for path in sys.path if os.path.isabs(path)]
 
 

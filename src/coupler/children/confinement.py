@@ -1,4 +1,4 @@
-"""How a process gives up, for good, what it has no need of: time, memory, files, other processes, the network.
+"""Confines a process for good: it gives up time, memory, files, other processes and the network.
 
 What the system offers is used, and what it lacks is passed over. Everywhere: a hook that sees what Python is about to
 do. On POSIX: limits of time, and of what may be written. On Linux: Landlock, by which the kernel itself refuses all
@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-# Events of Python's own, by how they begin, that no job has a need of. They stop what asks nicely; the kernel the rest.
+# Prefixes of Python's audit events that no job needs. They stop well-behaved code; the kernel stops the rest.
 _REFUSED = (
     *("subprocess.", "socket.", "ctypes.", "shutil.", "tempfile.", "urllib.", "http.", "ftplib.", "smtplib.", "pty."),
     *("os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.kill", "os.startfile"),
@@ -30,9 +30,9 @@ def confine(folders: Sequence[str], seconds: int, memory: int) -> None:
     """Confines this process, which has one thread.
 
     Args:
-        folders: the only ones that it may read from then on.
-        seconds: after which it is ended.
-        memory: bytes that it may have.
+        folders: the only folders that it may read from then on.
+        seconds: the time after which it is ended.
+        memory: the most bytes that it may use.
     """
     with suppress(ImportError):  # POSIX
         _limit(seconds, memory)
@@ -44,7 +44,7 @@ def confine(folders: Sequence[str], seconds: int, memory: int) -> None:
 
 
 def watch(folders: Sequence[str]) -> list[str]:
-    """Refuses, from here on, what Python code has no business to do; what it tried is in the list that is returned."""
+    """Refuses forbidden actions of Python code from here on; attempts are added to the list that is returned."""
     inside = tuple(os.path.realpath(folder) for folder in folders)
     refused: list[str] = []
 

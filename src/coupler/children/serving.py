@@ -50,7 +50,7 @@ def _module(path: Path) -> ModuleType:
 
 
 def _prepared(job: Any) -> dict[str, Any]:
-    """What is wrong with the job, or nothing."""
+    """A header with the error that preparing the job raised; empty if it raised none."""
     try:
         job.prepare()
     except Exception as error:
@@ -69,7 +69,7 @@ def _forked(answers: Any, confinement: Any, job: Any, request: dict[str, Any]) -
         try:
             os.close(reader)
             null = os.open(os.devnull, os.O_RDWR)
-            for descriptor in range(3):  # the way to whoever asked is not for the job
+            for descriptor in range(3):  # the job must not reach the pipes to the process that asks
                 os.dup2(null, descriptor)
             with open(writer, "wb") as pipe:
                 pipe.write(_done(answers, confinement, job, request))
@@ -87,7 +87,7 @@ def _forked(answers: Any, confinement: Any, job: Any, request: dict[str, Any]) -
 
 
 def _whole(answers: Any, pipe: BinaryIO) -> bytes | None:
-    """The one message in a pipe, empty if it is not whole, and None if it is too long."""
+    """The one message in a pipe; empty if it is incomplete, None if it is too long."""
     head = pipe.read(answers.HEAD)
     length = answers.length_of(head)
     if length > MOST:
@@ -97,7 +97,7 @@ def _whole(answers: Any, pipe: BinaryIO) -> bytes | None:
 
 
 def _libraries() -> list[str]:
-    """The folders of Python's own modules and of installed ones, of which some are imported late."""
+    """The folders of Python's own and of installed modules, some of which are imported late."""
     paths = sysconfig.get_paths()
     folders = {os.path.realpath(paths[kind]) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
     return sorted(folder for folder in folders if os.path.isdir(folder))

@@ -4,7 +4,7 @@ Let v and v' be the velocities of both, and P the rows of G and p those of g, wi
 joints that make v'. Then v' = P v, v̇' = P v̇ + p and τ = Pᵀ τ', whichever joints are independent in each. So
 H = Pᵀ H' P, and the biases c = Pᵀ (c' + H' p).
 
-MJCF says some joints as several, whose velocities are not always entries of v. Then accelerations of bodies are
+MJCF writes some joints as several, whose velocities are not always entries of v. Then accelerations of bodies are
 compared.
 """
 
@@ -58,7 +58,7 @@ def agreement(first: Robot, second: Robot, seed: int = 0) -> Mapping[str, float]
 def _agreement_of_bodies(first: Robot, second: Robot, seed: int) -> Mapping[str, float]:
     """Differences of mass, and of the accelerations of all bodies that fall from a random state.
 
-    The second robot has a joint of the first, or the hinges, slides and balls as which MJCF says it.
+    The second robot has each joint of the first, or the hinges, slides and balls as which MJCF writes it.
     """
     from coupler.dynamics import forward_dynamics
     from coupler.kinematics import frame_acceleration

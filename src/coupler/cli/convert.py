@@ -46,7 +46,7 @@ VERB = Verb("convert", "write a robot as URDF+, MJCF or SDFormat", "coupler conv
 
 @contextmanager
 def _restored_on_failure(path: Path) -> Iterator[None]:
-    """Leaves the file, and the folder of its meshes, as they were if anything goes wrong."""
+    """A context that restores the file, and the folder of its meshes, if anything goes wrong in it."""
     before = path.read_bytes() if path.exists() else None
     meshes = path.with_name(f"{path.stem}_meshes")
     there = meshes.exists()

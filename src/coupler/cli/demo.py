@@ -84,7 +84,7 @@ def _states(robot: Robot, count: int) -> tuple[np.ndarray, np.ndarray, np.ndarra
 
 
 def _rotors(robot: Robot) -> None:
-    """The errors of accelerations when rotors are replaced by armatures."""
+    """Prints the errors of accelerations when rotors are replaced by armatures."""
     from coupler.algorithms.baselines import with_armatures
     from coupler.dynamics import forward_dynamics
 
@@ -101,7 +101,7 @@ def _rotors(robot: Robot) -> None:
 
 
 def _closure(leg: Robot) -> None:
-    """How well the loop of a leg with a four-bar stays closed while it swings."""
+    """Prints how well the loop of a leg with a four-bar stays closed while it swings."""
     from coupler.dynamics import forward_dynamics
 
     q, v, tau = leg.neutral(), np.zeros(leg.nv), np.zeros(leg.nv)

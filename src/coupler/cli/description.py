@@ -48,7 +48,7 @@ def _joints(robot: Robot) -> list[dict[str, Any]]:
 
 
 def _actuators(robot: Robot) -> list[dict[str, Any]]:
-    """What drives the robot; a missing limit is null."""
+    """The robot's actuators as plain data; a missing limit is null."""
     return [
         {
             "name": actuator.name,
@@ -62,7 +62,7 @@ def _actuators(robot: Robot) -> list[dict[str, Any]]:
 
 
 def _clusters(robot: Robot) -> list[dict[str, Any]]:
-    """All clusters but the ground; they count from 1, and parent 0 is the ground."""
+    """All clusters but the ground as plain data; they count from 1, and parent 0 is the ground."""
     links = robot.tree.links
     return [
         {

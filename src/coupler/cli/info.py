@@ -36,7 +36,7 @@ VERB = Verb("info", "describe a robot: clusters, loops, freedoms", "coupler info
 
 
 def _tree(robot: Robot) -> Iterator[str]:
-    """The cluster tree; where a long line is wrapped, its branches are drawn on."""
+    """The lines of the cluster tree; where a long line is wrapped, the branches of the tree continue beside it."""
     first, *lines = tree_lines(robot)
     yield heading(fitted(first))
     for line in lines:

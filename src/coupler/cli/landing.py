@@ -34,7 +34,7 @@ class _Balance:
 
     @property
     def error(self) -> float:
-        """What the balance misses, because steps have a finite length."""
+        """The error of the balance, J, which is due to the finite length of steps."""
         return self.end - self.start - self.motors - self.push - self.contact
 
 

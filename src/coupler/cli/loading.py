@@ -78,8 +78,8 @@ def load_with_log(given: Namespace, needed: bool = True) -> tuple[Any, Any]:
         if not needed and given.robot is None:
             return None, log
         raise ModelError(
-            f"{given.file}: the joints of its robot {log.robot!r} are not those of {robot.name!r}; name the robot that "
-            "moved with --robot FILE"
+            f"{given.file}: it was recorded with robot {log.robot!r}, whose joints differ from those of "
+            f"{robot.name!r}; name the recorded robot with --robot FILE"
         )
     floor = any(contact.split(",")[0].endswith(" on floor") for contact in log.contacts)
     return robot.with_floor() if floor and not any(s.name == "floor" for s in robot.shapes) else robot, log

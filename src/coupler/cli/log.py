@@ -64,7 +64,7 @@ def _facts(log: Any) -> dict[str, Any]:
 
 
 def _damage(log: Any) -> str:
-    """What is wrong with its rows, which shows only when they are read."""
+    """A message on damaged rows of a log, which shows only when they are read; empty if they are intact."""
     try:
         for part in log.parts():
             for name in part.columns:

@@ -36,7 +36,7 @@ def _run(given: Namespace) -> int:
 
 
 def _run_all(given: Namespace) -> int:
-    """All studies; exits with 1 if one failed."""
+    """Runs all studies; returns 1 if one failed, else 0."""
     if given.name is not None:
         raise ModelError(f"study --all runs every study; leave out {given.name!r}, or --all")
     failed = [record.name for record in run_all(given.out, full=given.full) if record.failure]

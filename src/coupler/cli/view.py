@@ -60,6 +60,6 @@ VERB = Verb(
 
 
 def _on_floor(robot: Robot) -> Robot:
-    """A robot that floats, over a floor, unless it has one."""
+    """The robot; if it floats and has no floor, over one."""
     floats = any(joint.kind.floats for joint in robot.joints)
     return robot if not floats or any(isinstance(s.geometry, Plane) for s in robot.shapes) else robot.with_floor()

@@ -65,13 +65,13 @@ def on_carriers(carriers: Sequence[Transform], point: Array) -> list[Array]:
 
 
 def carried(carriers: Sequence[Transform], places: Sequence[Array]) -> Array:
-    """Where a point is that had these places on its carriers: halfway between the two, if two bodies carry it."""
+    """The present place of a point that had these places on its carriers; halfway between, if two bodies carry it."""
     points = [X.r + X.E.T @ place for X, place in zip(carriers, places, strict=True)]
     return reduce(add, points) / len(points)
 
 
 def reach(carriers: Sequence[Carrier], point: Array, step: Any) -> Any:
-    """How far a contact can be within a step from where it is carried, m."""
+    """The largest distance, m, that a contact can move within a step from where its bodies carry it."""
     speed = 0.0
     for body in carriers:
         arm = point - body.X.r
@@ -80,7 +80,7 @@ def reach(carriers: Sequence[Carrier], point: Array, step: Any) -> Any:
 
 
 def followed(point: Array, carried_point: Array, farthest: Any) -> Any:
-    """Whether a contact found at one point is the same as the one carried along to another point."""
+    """Whether the contact found at one point is the one that was carried along to another point."""
     return _length(point - carried_point) <= farthest
 
 
@@ -117,7 +117,7 @@ def on_surface(point: Array, gap: Any, there: Array, normal: Array, sign: float,
     Args:
         point, gap, there: the contact's point and gap, and its normal there.
         normal: the normal asked for.
-        sign: that of the shape; see `Carrier`.
+        sign: the sign of the shape; see `Carrier`.
         margin: the radius of the ball or of the rounding, m; with zero, the result is the contact's point.
     """
     return point + np.where(margin > 0.0, sign * (margin + 0.5 * gap), 0.0) * (there - normal)

@@ -44,13 +44,14 @@ def joint_rows(
 ) -> JointRows:
     """The rows of joints with limits, if limits count, and of joints with dry friction.
 
-    Loops bend the way of a joint, by h² J̇ v / 2 within a step: a slide turns round at its dead point, and not beyond.
+    Loops bend the path of a joint, by h² J̇ v / 2 within a step: so a slide turns round at its dead point, not later.
 
     Args:
         robot, q, step: the robot, its configuration, and h, s.
         limits: whether limits count.
         v: its velocity; without it, biases are zero.
-        ahead: whether velocities will be those at the end of the step, which know of biases; else closures do.
+        ahead: whether the problem's velocities are those at the end of the step, which include biases; otherwise the
+            closures include them.
     """
     limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
     if not (limited or rubbing):

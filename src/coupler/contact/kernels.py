@@ -30,7 +30,7 @@ def in_parts(count: int) -> list[tuple[np.ndarray, int]]:
 
 
 def assign(row: View) -> None:
-    """A kernel: `target` becomes `source`."""
+    """Copies `source` to `target`; a kernel."""
     row.target = row.source
 
 

@@ -68,7 +68,7 @@ def gap_seen(gap: Any, penetration: str | float = "position") -> Any:
 def _deepest(penetration: str | float) -> float:
     if isinstance(penetration, str):
         if penetration not in PENETRATION:
-            raise ModelError(f"penetration: there is no {penetration!r}; there are {listed(PENETRATION)}, or a number")
+            raise ModelError(f"penetration must be one of {listed(PENETRATION)}, or a number, got {penetration!r}")
         return PENETRATION[penetration]
     deepest = float(numbers("penetration", penetration, (), finite=False))
     if deepest > 0.0:
@@ -108,7 +108,7 @@ def limit_velocities(
         q, step: the joint's position, rad or m, and the length of the step, h, s.
         w: its velocity before the step, rad/s or m/s.
         recovery: the speed at which a joint returns from beyond a limit at most; see `let_out`. None for no bound.
-        seen: how much of the distance to a limit, or beyond it, counts.
+        seen: returns how much of a distance to a limit, or beyond it, counts.
     """
     low, high = -seen(q - lower) / step, seen(upper - q) / step
     if recovery is None:

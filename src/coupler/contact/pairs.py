@@ -153,7 +153,7 @@ def _by_pattern(given: Any) -> dict[str, Any]:
 
 
 def _with(pairs: list[Pair], name: str, by_pattern: Mapping[str, Any]) -> list[Pair]:
-    """The pairs, with an attribute set to the value of the first pattern that matches them."""
+    """The pairs, with an attribute of each set to the value of the first pattern that matches it."""
     for pattern in by_pattern:
         if pattern != "*" and not any(pair.matches(pattern) for pair in pairs):
             raise ModelError(f"{name}: nothing that may touch is called {pattern!r}; there are {known_names(pairs)}")
@@ -175,7 +175,7 @@ def known_names(pairs: Sequence[Pair]) -> str:
 
 
 class _Connections:
-    """What connects the bodies of a robot, and so keeps them from touching."""
+    """Connections between the bodies of a robot, which keep them from touching."""
 
     def __init__(self, robot: Robot) -> None:
         self._place = robot.tree.place
@@ -202,10 +202,10 @@ class _Connections:
 
 
 def _solid_carriers(robot: Robot) -> list[int]:
-    """For each link itself, if it has mass or shapes, or else the nearest of those that carry it.
+    """For each link, the link itself if it has mass or shapes, or else the nearest such link that carries it.
 
-    A joint on a link without either counts as one on the link that carries it. A link without shapes that weighs nearly
-    nothing beside that one has its mass only because other programs refuse links without.
+    A joint on a link without mass and shapes counts as a joint on the link that carries it. So does a joint on a link
+    without shapes and of nearly no mass, which it has only because other programs refuse massless links.
     """
     links = robot.tree.links
     shaped = {robot.tree.place[shape.body][0] for shape in robot.shapes if shape.touches}
@@ -229,7 +229,7 @@ def _touches_by(shape: Shape, paired: Collection[str]) -> bool:
 
 
 def _as_listed(pair: Pair, entry: ContactPair | None) -> Pair:
-    """The pair with the friction that the robot lists for it, if it does."""
+    """The pair with the friction that the robot lists for it, if it lists any."""
     if entry is None or isinstance(pair.one.geometry, Point):
         return pair
     return replace(pair, friction=entry.friction, torsion=entry.torsion, rolling=entry.rolling, listed=True)

@@ -54,7 +54,7 @@ def can_pass(pair: Pair) -> bool:
 def on_field(one: Geometry, other: Geometry) -> bool:
     """Whether one shape is a height field and the other is not a point: their contacts are not a fixed list.
 
-    Which of a pair's contacts is which may change within the step, so if one of them is in doubt, all are checked.
+    The numbering of such a pair's contacts may change within the step, so if one of them is in doubt, all are checked.
     """
     forms = one, other
     return any(isinstance(form, HeightField) for form in forms) and not any(isinstance(form, Point) for form in forms)

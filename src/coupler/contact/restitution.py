@@ -53,7 +53,7 @@ RESTING_SPEED = 1e-6  # m/s: slower contacts do not rebound either; solvers leav
 
 @dataclass(frozen=True)
 class Restitution:
-    """How contacts rebound.
+    """A law by which contacts rebound.
 
     Attributes:
         normal: e of the normal: 0 (inelastic) to 1 (elastic).
@@ -136,7 +136,7 @@ def impact_coefficients(
     Args:
         normal, tangential: e.
         w: the contact's velocity along the normal after the step without its impact, negative, m/s.
-        approach: the same before the step.
+        approach: the contact's velocity along the normal before the step, m/s.
         change: the part of the difference that accelerations have caused, h a, m/s.
         closure: g/h, its gap over the step, m/s.
         lag: the number of steps by which velocities are behind positions.
@@ -153,7 +153,7 @@ def impact_impulse(form: str, friction: Any, e: Array, impulse: Array, velocity:
     """3: the whole impulse of a round at a contact, N s.
 
     Args:
-        form: of the law.
+        form: the form of the law; see `Restitution`.
         friction: µ.
         e: 3, of normal and tangents; zeros if the contact does not rebound.
         impulse: 3, the solution, N s: under Newton's law, or for Poisson's law under the inelastic one.
@@ -170,7 +170,8 @@ def energy_parts(e: Any, impulse: Array, came: Array, after: Array) -> Array:
     """3: a contact's terms λ·w⁻ and λ·(w − w⁻) in a round, and the energy that λ_n may add, J: see `energy_scale`.
 
     Args:
-        e: of its normal, above 1 where the gap closes faster than the round begins; see `impact_coefficients`.
+        e: e of the contact's normal, above 1 where the gap closes faster than the round begins; see
+            `impact_coefficients`.
         impulse: 3, λ of the round, N s.
         came, after: 3 each, velocities before and after the round, m/s.
     """

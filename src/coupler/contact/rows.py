@@ -23,7 +23,7 @@ class ContactRows:
         widths: the number of rows of each contact: 3, 4 or 6.
         first: the first row of each contact, that of the normal.
         total: the number of rows of all contacts.
-        coefficients: where each contact's coefficients of friction start, one for each disc.
+        coefficients: the index of each contact's first coefficient of friction; there is one for each disc.
     """
 
     def __init__(self, discs: Sequence[int]) -> None:
@@ -38,11 +38,11 @@ class ContactRows:
         return len(self.discs)
 
     def width_of(self, block: int) -> int:
-        """The number of rows of a block; blocks behind the contacts have one each."""
+        """The number of rows of a block; blocks after the contacts have one each."""
         return int(self.widths[block]) if block < len(self) else 1
 
     def first_of(self, blocks: Indices) -> np.ndarray:
-        """The first rows of blocks, either all of contacts or all behind them."""
+        """The first rows of blocks; the blocks are all contacts, or all come after the contacts."""
         numbers = np.asarray(blocks)
         return self.first[numbers] if numbers[0] < len(self) else numbers - len(self) + self.total
 
@@ -57,7 +57,7 @@ class BlockRecords:
 
     Args:
         name: the prefix of the buffers' names.
-        joints: the number of blocks behind the contacts.
+        joints: the number of blocks after the contacts.
         contact: gives the fields of a contact from its numbers of rows and discs.
         joint: the fields of a joint.
     """

@@ -21,7 +21,7 @@ _RECOVERY_ARM = 0.1  # m: a point this far from a joint's axis returns from beyo
 
 @dataclass(frozen=True, eq=False)
 class ContactScene:
-    """What a compiled step takes into account, and how exactly it solves the contact problem.
+    """The settings of a compiled step: what it takes into account, and how exactly it solves the contact problem.
 
     Attributes:
         pairs: the pairs of shapes that may touch.
@@ -73,7 +73,7 @@ class ContactScene:
         return np.maximum(gap, -np.sqrt(view.gravity @ view.gravity) * self.step**2)
 
     def gravity_for(self, robot: Robot, count: int) -> dict[str, Any]:
-        """What `seen` asks rows of kernels for."""
+        """The kernel fields that `seen` needs: gravity, if `penetration` is None."""
         return {} if self.penetration is not None else {"gravity": constants(np.stack([robot.gravity] * count))}
 
 
@@ -93,7 +93,7 @@ def recovery_speeds(robot: Robot, joints: Sequence[Entry], recovery: float) -> n
 
 
 def turns(robot: Robot, joint: Entry) -> bool:
-    """Whether an entry of a joint is an angle, and not a distance."""
+    """Whether an entry of a joint is an angle rather than a distance."""
     link, j = joint
     kind = robot.tree.links[link].kind
     return bool(np.any(np.asarray(kind.subspace(kind.neutral()))[:3, j]))
@@ -116,7 +116,7 @@ def rebounding(pairs: Sequence[Pair]) -> list[int]:
 
 
 def travelling(pairs: Sequence[Pair]) -> bool:
-    """Whether there are impacts that close gaps, rebound, and travel.
+    """Whether there are contacts whose impacts close gaps first, then rebound, and travel on to other contacts.
 
     Raises:
         ModelError: if some contacts rebound in place and others do not.

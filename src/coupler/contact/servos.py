@@ -53,7 +53,7 @@ def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:
 
 
 def servoed(robot: Robot, *, yielding: bool) -> Robot:
-    """The robot with the springs and dampers that such servos amount to at its joints."""
+    """The robot with springs and dampers at its joints in place of servos that act `at_joint`."""
     if not any(at_joint(robot, actuator, yielding=yielding) for actuator in robot.actuators):
         return robot
     return remembered(robot, (servoed, yielding), _servoed, yielding)

@@ -12,7 +12,7 @@ ENOUGH = 10.0  # times the tolerance that a step aims at: what it leaves within 
 
 
 class Status(Enum):
-    """How a solver ended."""
+    """The outcome of a solver."""
 
     SOLVED = "solved"
     LIMIT = "the iterations are spent"

@@ -33,13 +33,13 @@ SIZES: dict[Form, tuple[int, int]] = {
 
 @dataclass(frozen=True)
 class Slot:
-    """A joint of another library, and where it is in that one's arrays.
+    """A joint of another library, and its place in that library's arrays.
 
     Attributes:
-        name: of the joint there.
-        body: that it carries; empty where that is not known.
+        name: the joint's name there.
+        body: the body that it carries; empty if that is not known.
         form: how its position is written.
-        q, v: where its first entries are.
+        q, v: the indices of its first entries.
     """
 
     name: str
@@ -51,14 +51,14 @@ class Slot:
 
 @dataclass(frozen=True, eq=False)
 class Layout:
-    """The arrays of another library.
+    """The layout of another library's arrays.
 
     Attributes:
-        library: its name.
-        slots: its joints.
-        rest: (nq,), positions that joints keep which the robot does not move.
-        nv: entries of a velocity.
-        dependent: names of joints without entries, since they follow from others there.
+        library: the library's name.
+        slots: the joints.
+        rest: (nq,), positions for joints that the robot does not move.
+        nv: the number of entries of a velocity.
+        dependent: names of joints that have no entries there, since they follow from others.
     """
 
     library: Literal["MuJoCo", "Pinocchio"]
@@ -69,7 +69,7 @@ class Layout:
 
 
 def _stacked(library: Any, joints: list[tuple[str, str, Form]]) -> Layout:
-    """Joints in a row."""
+    """The layout of joints whose entries follow each other."""
     slots, q, v = [], 0, 0
     for name, body, form in joints:
         slots.append(Slot(name, body, form, q, v))
@@ -78,7 +78,7 @@ def _stacked(library: Any, joints: list[tuple[str, str, Form]]) -> Layout:
 
 
 def _outwards(robot: Robot, alphabetical: bool) -> Iterator[TreeJoint]:
-    """All joints, depth first."""
+    """All joints of the robot, depth first."""
     joints = sorted(robot.joints, key=lambda joint: joint.name) if alphabetical else robot.joints
     carried = grouped(joints, lambda joint: joint.parent)
     pending = carried.get(GROUND, [])[::-1]
@@ -96,7 +96,7 @@ _JOINT_EQUALITY = 2
 
 
 def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
-    """That of a model of MuJoCo, or of the one that MuJoCo makes of the robot's MJCF."""
+    """The layout of a MuJoCo model; by default of the one that MuJoCo makes of the robot's MJCF."""
     check_robot(robot)
     if model is None:
         joints: list[tuple[str, str, Form]] = []
@@ -125,7 +125,7 @@ def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
 
 
 def _mujoco_names(model: Any) -> PartNames:
-    """What joints and bodies are called when coupler loads the same model; MuJoCo leaves some without a name."""
+    """The names of joints and bodies as coupler loads the same model; MuJoCo leaves some of them without a name."""
 
     def listed(count: int, of: Any) -> list[str]:
         return [of(i).name for i in range(count)]
@@ -157,7 +157,7 @@ _WORDS |= {"floating": "free", "planar": "planar"}
 
 
 def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
-    """That of a model of Pinocchio, or of the one that Pinocchio makes of the robot's URDF."""
+    """The layout of a Pinocchio model; by default of the one that Pinocchio makes of the robot's URDF."""
     check_robot(robot)
     if model is None:
         joints: list[tuple[str, str, Form]] = []
@@ -187,7 +187,7 @@ def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
 
 
 def _pinocchio_forms(joint: TreeJoint) -> list[Form]:
-    """As Pinocchio reads what coupler writes in URDF; balls, which URDF lacks, as Pinocchio's own."""
+    """The forms in which Pinocchio reads a joint from coupler's URDF; balls, which URDF lacks, as Pinocchio's own."""
     if isinstance(joint.kind, Spherical):
         return ["ball"]
     return [_WORDS[word] for word, _ in urdf_steps(joint.kind) if word != "fixed"]

@@ -14,7 +14,10 @@ from coupler.model.wording import listed
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """A joint there, and the one here: a whole one, a part of one, counted from 0, or one that does not move."""
+    """A joint of the other library with its counterpart in the robot.
+
+    The counterpart is a whole joint, a part of one (counted from 0), or a joint that does not move.
+    """
 
     slot: Slot
     joint: TreeJoint
@@ -22,7 +25,7 @@ class Match:
 
 
 def matched_joints(robot: Robot, layout: Layout) -> list[Match]:
-    """All joints there, with those here.
+    """Each joint of the other library with its counterpart in the robot.
 
     Raises:
         ModelError: for a joint that one of the two does not have, or that is of another kind.

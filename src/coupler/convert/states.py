@@ -18,7 +18,7 @@ _NEAR = 0.05  # rad or m: how far MuJoCo's soft constraints may leave a loop ope
 
 
 def to_pinocchio(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """A state as Pinocchio has it.
+    """A state in Pinocchio's conventions.
 
     Quaternions are x, y, z, w there; the velocity of a free joint is linear first; a continuous joint is (cos, sin).
 
@@ -42,7 +42,7 @@ def to_pinocchio(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tupl
 def from_pinocchio(
     robot: Robot, q: Any, v: Any = None, model: Any = None, *, tolerance: float = _NEAR
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A state of Pinocchio's as coupler has it; the inverse of `to_pinocchio`.
+    """A state of Pinocchio in coupler's conventions; the inverse of `to_pinocchio`.
 
     Args:
         q, v: (..., model.nq) and (..., model.nv) of Pinocchio; v is zero if not given.
@@ -60,7 +60,7 @@ def from_pinocchio(
 
 
 def to_mujoco(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tuple[np.ndarray, np.ndarray]:
-    """A state as MuJoCo has it: qpos and qvel.
+    """A state in MuJoCo's conventions: qpos and qvel.
 
     The pose of a free joint is that of its body in the world there, and its velocity is linear first: the linear one
     along the world's axes, the angular one along the body's.
@@ -84,7 +84,7 @@ def to_mujoco(robot: Robot, q: Any, v: Any = None, model: Any = None) -> tuple[n
 def from_mujoco(
     robot: Robot, qpos: Any, qvel: Any = None, model: Any = None, *, tolerance: float = _NEAR
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A state of MuJoCo's as coupler has it; the inverse of `to_mujoco`.
+    """A state of MuJoCo in coupler's conventions; the inverse of `to_mujoco`.
 
     MuJoCo's loops are soft and somewhat open: the nearest closed configuration is taken.
 
@@ -103,7 +103,7 @@ def from_mujoco(
 
 
 def pinocchio_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
-    """A, (..., model.nv, nv), with A v for the velocity that Pinocchio has.
+    """The matrix A, (..., model.nv, nv), that maps v to Pinocchio's velocity A v.
 
     Forces go the other way, τ = Aᵀ τ', and so do matrices: the mass matrix is Aᵀ M A.
 
@@ -115,7 +115,7 @@ def pinocchio_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
 
 
 def mujoco_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
-    """A, (..., model.nv, nv), with A v for MuJoCo's qvel.
+    """The matrix A, (..., model.nv, nv), that maps v to MuJoCo's qvel, A v.
 
     Forces go the other way, τ = Aᵀ `qfrc`, and so do matrices: the mass matrix is Aᵀ M A.
 
@@ -159,7 +159,7 @@ def _converted(robot: Robot, q: Any, v: Any, layout: Layout) -> tuple[np.ndarray
 
 
 def _written(layout: Layout, match: Match, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The position and velocity of a joint, or of a part of it, as they are written there."""
+    """The position and velocity of a joint, or of a part of it, in the other library's form."""
     form, kind = match.slot.form, match.joint.kind
     if match.part is not None:
         if isinstance(kind, Helical):

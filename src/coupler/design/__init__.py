@@ -1,4 +1,4 @@
-"""Design: what becomes of a robot when its numbers change, for many numbers, on one machine or on many."""
+"""Design: measures a robot for many values of its parameters, on one machine or on many."""
 
 from coupler.design.designs import Designs
 from coupler.design.sweep import sweep

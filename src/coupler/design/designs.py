@@ -19,7 +19,7 @@ class Designs:
 
     Attributes:
         parameters: by name, (n, ...) each, the parameters of the designs.
-        results: by name, (n, ...) each, what was measured of them.
+        results: by name, (n, ...) each, the measurements of the designs.
     """
 
     parameters: Mapping[str, np.ndarray]

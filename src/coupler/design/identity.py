@@ -138,7 +138,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """By name, what a function uses besides its arguments: defaults, variables around it, and global variables."""
+    """Yields by name what a function uses besides its arguments: defaults, enclosing variables and global variables."""
     if _is_library(function):
         return
     yield from (("defaults", function.__defaults__), ("defaults by name", function.__kwdefaults__))

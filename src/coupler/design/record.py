@@ -25,7 +25,7 @@ class SweepFile:
         """Opens a file, or begins it.
 
         Args:
-            path: of the file.
+            path: the path of the file.
             identity: a digest of each thing that the sweep depends on.
 
         Raises:

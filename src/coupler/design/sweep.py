@@ -73,7 +73,7 @@ def sweep(
     """
     for option, given, known in (("on", on, WORKERS), ("errors", errors, _ERRORS)):
         if given not in known:
-            raise ModelError(f"{option}: there is no {given!r}; there are {listed(known)}")
+            raise ModelError(f"{option} must be one of {listed(known)}, got {given!r}")
     at_once = positive_integer("at_once", at_once)
     workers = None if workers is None else positive_integer("workers", workers)
     if not callable(measure):

@@ -55,7 +55,7 @@ def _receive(task: bytes) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends this process when the one that sweeps is gone, even if that was killed: it would wait for work forever."""
+    """Ends this process once the sweeping process is gone, even killed; otherwise it would wait for work for ever."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
@@ -116,7 +116,7 @@ def _in_processes(task: Task, shares: list[int], workers: int | None) -> Iterato
 
 @lru_cache(maxsize=1)  # a worker does many shares with one robot, and compiles its programs once
 def _unpacked(task: bytes, path: tuple[str, ...]) -> Task:
-    """The task, whose modules are looked for where the process that asks has them."""
+    """The task, unpickled with the module search path of the process that asks."""
     sys.path += [folder for folder in path if folder not in sys.path]
     try:
         return pickle.loads(task)

@@ -103,8 +103,8 @@ def compile(
         backend: "llvm" for machine code, "interpreter" for the NumPy reference, "python" to call the functions of the
             kernels row by row on floats, for a debugger.
         threads: how many threads share a batch (machine code only).
-        prepared: whether its parameters will be given as `Executable.preparation` returns them (machine code only), so
-            that what follows from them is computed once for many calls.
+        prepared: whether parameters will be given as `Executable.preparation` returns them (machine code only), so that
+            whatever depends on parameters alone is computed once for many calls.
     """
     if backend == "interpreter":
         return Interpreter(program, dtype)

@@ -187,7 +187,7 @@ def _ufunc(ufunc: np.ufunc, method: str, *inputs: Any, out: Any = None, **option
 
 
 def _matmul(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """A B: by operations on rows if it is long, and else product by product, without products with known zeros."""
+    """The product A B: by operations on rows if it is long, else term by term without terms that are known zeros."""
     if A.shape[1] != B.shape[0]:
         raise GraphError(f"matrices of {A.shape} and {B.shape} cannot be multiplied")
     if is_long_product(A, B) and has_unknown(A, B):
@@ -206,7 +206,7 @@ def _matmul(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def _times_vector(A: np.ndarray, x: np.ndarray) -> Any:
-    """A x: by operations on rows if it is long."""
+    """The product A x, by operations on rows if A is long."""
     long = times_vector(A, x) if A.ndim == 2 and x.ndim == 1 and A.shape[1] == len(x) else None
     return np.matmul(A, x) if long is None else long
 

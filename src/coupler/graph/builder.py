@@ -43,7 +43,7 @@ class Builder:
 
         Args:
             name: the name of the program.
-            parameters: what its tables may depend on.
+            parameters: the parameters that its tables may depend on.
             traced: whether kernels are traced, and the data flow is checked. Only Python can run a program without.
         """
         if not name.isidentifier():

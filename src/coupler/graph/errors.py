@@ -2,4 +2,4 @@
 
 
 class GraphError(ValueError):
-    """What was asked of the compiler cannot be done; the message names the culprit and the way out."""
+    """A request that the compiler cannot fulfil; the message names the culprit and a remedy."""

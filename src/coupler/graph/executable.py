@@ -21,7 +21,7 @@ ShortWay = Callable[..., "np.ndarray | None"]  # inputs → the result, or None
 
 
 def no_short_way(*inputs: Any) -> None:
-    """Gives no result."""
+    """A fast path that never has a result, for programs without one."""
 
 
 @contextmanager
@@ -67,7 +67,7 @@ class Executable(ABC):
     def fast(self) -> ShortWay:
         """As `one`, but also for batches with one leading dimension.
 
-        It is what is compiled by now that counts: ask for it again after a call of another kind.
+        It uses only code that is compiled by now: ask for it again after a call of another kind.
         """
         return self.one
 

@@ -29,7 +29,7 @@ def hoisted(program: Program) -> tuple[Program, Program] | None:
 
 
 class _Hoisting:
-    """Splits one program."""
+    """Splits one program into preparation and rest."""
 
     def __init__(self, program: Program) -> None:
         self._program, self._given = program, program.inputs[-1]
@@ -77,7 +77,7 @@ class _Hoisting:
             yield tuple((buffer, base + offset) for offset in offsets)
 
     def _taking(self, step: Step) -> Step:
-        """The step, with what is prepared in place of parameters and what was computed of them."""
+        """The step, which reads prepared numbers in place of parameters and of what was computed from them."""
         if isinstance(step, Loop):
             return replace(step, cases=tuple(map(self._case, step.cases)))
         if isinstance(step, Repeat):
@@ -96,7 +96,7 @@ class _Hoisting:
         return replace(case, kernel=self._kernel(case.kernel, tuple(pointers)), buffers=buffers, bases=bases)
 
     def _kernel(self, kernel: Kernel, pointers: tuple[int, ...]) -> Kernel:
-        """The kernel, with what it reads at some pointers side by side."""
+        """The kernel, in which numbers that it reads at these pointers lie side by side."""
         if (kernel, pointers) not in self._kernels:
             loads = {
                 node: Location(at.pointer, kernel.loaded[at.pointer].index(at.offset)) if at.pointer in pointers else at

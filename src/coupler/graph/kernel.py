@@ -92,7 +92,7 @@ class Kernel:
 
 
 class Untraced(Kernel):
-    """In place of a kernel that only Python runs: it has a name, and says so when it is asked for anything else."""
+    """Stands in for a kernel that only Python can run: it has a name, and raises if it is asked for anything else."""
 
     def __init__(self, name: str) -> None:
         object.__setattr__(self, "name", name)
@@ -108,18 +108,18 @@ class Untraced(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """What a kernel was traced from, so that it can also run in Python.
+    """The origin of a kernel, from which it can also run in Python.
 
     Attributes:
         function: takes one parameter for each window, or list of windows, by name.
-        windows: where each parameter's fields lie, in every row.
+        windows: the window of each parameter: where its fields lie in every row.
     """
 
     function: Callable[..., Any]
     windows: Mapping[str, Window | Sequence[Window]]
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Source:
-        """The same function over other buffers."""
+        """This source with its windows in other buffers: `new` maps each buffer to its replacement."""
         return Source(self.function, each(self.windows, lambda _, window: window.rebound(new)))
 
 

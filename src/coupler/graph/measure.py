@@ -13,7 +13,7 @@ def operations(outputs: Iterable[Node], nodes: Iterable[Node] | None = None) -> 
     """How often each operation occurs. Its total() is the work on one processor. Signs and constants are free.
 
     Args:
-        nodes: what `topological` gives for them, where that is known.
+        nodes: the result of `topological` for the outputs, if it is known.
     """
     count: Counter[str] = Counter()
     for node in topological(outputs) if nodes is None else nodes:

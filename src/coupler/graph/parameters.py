@@ -38,7 +38,7 @@ class Parameters:
 
     @property
     def size(self) -> int:
-        """How many numbers there are."""
+        """The number of parameters."""
         return len(self.nodes)
 
     def number(self, node: Node) -> int:
@@ -71,7 +71,7 @@ class Lowering:
         self.done = False
 
     def lowered(self, window: Window) -> Window:
-        """The same fields, with places for table entries that are nodes."""
+        """A window's fields, with places in memory instead of table entries that are nodes."""
         if not any(isinstance(slot, Constants) and slot.varies for slot in window.fields.values()):
             return window
         return Window({name: self._with_place(slot) for name, slot in window.fields.items()})
@@ -122,7 +122,7 @@ class _Formula:
     """The entries of one row that depend on parameters.
 
     Attributes:
-        text: what is computed; equal for rows that differ only in numbers and in the choice of parameters.
+        text: the computation as text; equal for rows that differ only in numbers and in the choice of parameters.
         numbers: the numbers of this row.
         parameters: the indices of the parameters that this row depends on.
     """

@@ -156,7 +156,7 @@ class Program:
 
 
 def rebound(step: Step, new: Mapping[Buffer, Buffer]) -> Step:
-    """The same step over other buffers: `new` has the replacement of each."""
+    """A step with its buffers replaced: `new` maps each buffer to its replacement."""
 
     def case(old: Case) -> Case:
         flags = {"where": old.where, "among": old.among}

@@ -25,7 +25,7 @@ def rewrite(outputs: Sequence[Node], passes: Iterable[str], nodes: Sequence[Node
 
     Args:
         passes: names in PASSES, in order.
-        nodes: what `topological` gives for the outputs, where that is known.
+        nodes: the result of `topological` for the outputs, if it is known.
     """
     result = outputs
     for name in passes:
@@ -80,7 +80,7 @@ def _rebuild(
 def spelled_out(outputs: Sequence[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
     """The outputs with operations on rows written as plain operations, for derivatives.
 
-    With `leaves`, only operations that may depend on these are.
+    With `leaves`, only operations that may depend on one of the leaves are written so.
     """
     nodes = topological(outputs, leaves)
     if not any(node.op == "rows" for node in nodes):
@@ -100,7 +100,7 @@ def spelled_out(outputs: Sequence[Node], leaves: frozenset[Node] = frozenset()) 
 
 @_pass
 def spare_sines(outputs: Sequence[Node], nodes: Sequence[Node]) -> Sequence[Node]:
-    """Sine and cosine of atan2(y, x) become y/√(x² + y²) and x/√(x² + y²), and those of sums with it follow.
+    """Sine and cosine of atan2(y, x) become y/√(x² + y²) and x/√(x² + y²); sums with an arctangent follow from these.
 
     The angles of closed-form loops are such arctangents. If nothing else uses the angle, the arctangent is saved, too.
     """

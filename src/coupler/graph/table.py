@@ -60,7 +60,7 @@ class Table:
         return share(key, Node("lookup", (place,), table=self)) if node is None else node
 
     def packed(self, dtype: np.dtype) -> np.ndarray:
-        """As machine code reads it: the last place, then the numbers."""
+        """The table as machine code reads it: the last place, then the numbers."""
         if dtype not in self._packed:
             with np.errstate(over="ignore"):
                 self._packed[dtype] = np.concatenate([[self.values.size - 1.0], self.values]).astype(dtype)

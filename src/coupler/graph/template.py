@@ -58,7 +58,7 @@ class Template:
         return self.by_trace(x, numbers)
 
     def by_trace(self, x: Any, numbers: Any) -> Any:
-        """The same from its nodes, without calling the Python function."""
+        """The function at x with other numbers, from its nodes and without calling the Python function."""
         values = zip((*self._inputs, *self._parameters), (*nodes_of(x), *nodes_of(numbers)), strict=True)
         return numbers_or_nodes(substitute(self._outputs, dict(values)), self.shape)
 

@@ -76,7 +76,7 @@ def trace(
 
     Args:
         function: takes one parameter for each window, or list of windows, by name.
-        windows: where each parameter's fields lie.
+        windows: the window of each parameter: where its fields lie.
         condition: whether the function returns a truth value and writes nothing.
     """
     name = getattr(function, "__name__", "kernel")

@@ -22,7 +22,7 @@ from coupler.graph.window import Buffer
 
 
 def unroll(program: Program) -> Program:
-    """The same program as a single kernel from its inputs to its outputs.
+    """A program unrolled: a single kernel from its inputs to its outputs.
 
     Raises:
         GraphError: if the program repeats steps until a condition holds, or skips rows: what it does is known only when
@@ -50,7 +50,7 @@ def unroll(program: Program) -> Program:
 
 
 def _run(program: Program, steps: Sequence[Step], memory: dict[Buffer, list[Node | None]]) -> None:
-    """The interpreter's loop, on nodes."""
+    """Runs the steps of a program on nodes, as the interpreter does on arrays."""
     for step in steps:
         if isinstance(step, Repeat):
             raise GraphError(f"program {program.name!r} cannot be unrolled: it repeats until {step.until.kernel.name}")

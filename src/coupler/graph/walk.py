@@ -11,7 +11,7 @@ from coupler.graph.expr import Node, RowMemory, apply, node_text
 def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) -> list[Node]:
     """Every node that the outputs depend on, each after its arguments.
 
-    With `leaves`, only these and nodes that may depend on them, which were made after the oldest of them.
+    With `leaves`, only the leaves and nodes that may depend on them, which were made after the oldest leaf.
     """
     done: dict[Node, None] = {}
     stack = list(outputs)
@@ -44,7 +44,7 @@ def topological(outputs: Iterable[Node], leaves: frozenset[Node] = frozenset()) 
 
 
 def rebuilt(node: Node, args: tuple[Node, ...]) -> Node:
-    """The same operation on other arguments, folded again; the node itself if the arguments are unchanged."""
+    """A node's operation on other arguments, folded again; the node itself if the arguments are unchanged."""
     for new, old in zip(args, node.args, strict=True):
         if new is not old:
             break

@@ -64,7 +64,7 @@ class Field:
 
     @cached_property
     def size(self) -> int:
-        """How many elements it extends over."""
+        """The number of elements that the field extends over."""
         return max(self.places, default=-1) + 1
 
     @staticmethod
@@ -111,11 +111,11 @@ class Slot:
         return len(self.bases)
 
     def backwards(self) -> Slot:
-        """The same with its rows in reverse order."""
+        """This field with its rows in reverse order."""
         return replace(self, bases=self.bases[::-1])
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Slot:
-        """The same field in the replacement of its buffer."""
+        """This field in the replacement of its buffer; `new` maps buffers to replacements."""
         return replace(self, buffer=new[self.buffer])
 
 
@@ -158,11 +158,11 @@ class Constants:
         return Field.of(self.values.shape[1:])
 
     def backwards(self) -> Constants:
-        """The same with its rows in reverse order."""
+        """This field with its rows in reverse order."""
         return Constants(self.values[::-1], lambda: (slot := self.place()) and slot.backwards())
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Constants:
-        """The same field in replacements of its buffers."""
+        """This field, with its place in the replacement of its buffer if it has one."""
         return Constants(self.values, lambda: (slot := self.place()) and slot.rebound(new)) if self.varies else self
 
     def column(self, element: int) -> np.ndarray | None:
@@ -195,11 +195,11 @@ class Window:
         return Window({**self.fields, **other.fields})
 
     def backwards(self) -> Window:
-        """The same fields, rows last to first."""
+        """This window with its rows in reverse order."""
         return Window({name: slot.backwards() for name, slot in self.fields.items()})
 
     def rebound(self, new: Mapping[Buffer, Buffer]) -> Window:
-        """The same fields in other buffers."""
+        """This window with its buffers replaced; `new` maps buffers to replacements."""
         return Window({name: slot.rebound(new) for name, slot in self.fields.items()})
 
 

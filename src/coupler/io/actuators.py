@@ -21,19 +21,19 @@ _FIGURES = ("effort", "speed", "stiffness", "damping", "control")
 
 
 def described_actuators(robot: Robot) -> list[Actuator]:
-    """The actuators that marks at joints do not say by themselves: none, if all are the motors of marked joints."""
+    """The actuators that a file must list; none if all of them are plain motors of joints marked as actuated."""
     return [] if robot.actuators == actuators_of(robot, ()) else list(robot.actuators)
 
 
 def limits_beyond_joints(robot: Robot, actuator: Actuator) -> dict[str, Any]:
-    """The limits of effort and speed that an actuator has besides those of its joints; nothing for those of none."""
+    """The effort and speed limits of an actuator; None for a limit that already follows from its joints."""
     (joints,) = actuators_of(robot.with_actuators([]), [Actuator(actuator.name, actuator.gears)])
     effort = None if actuator.effort == joints.effort else actuator.effort
     return {"effort": effort, "speed": None if actuator.speed == joints.speed else actuator.speed}
 
 
 def put_actuators(root: ET.Element, tag: str, robot: Robot) -> None:
-    """Writes the actuators of a robot, as elements of that name, unless marks at joints say all of them."""
+    """Writes a robot's actuators as elements with tag `tag`, unless marks at joints are enough to describe them."""
     for actuator in described_actuators(robot):
         _put_actuator(root, tag, robot, actuator)
 
@@ -49,7 +49,7 @@ def _put_actuator(root: ET.Element, tag: str, robot: Robot, actuator: Actuator) 
 
 
 def read_actuator(element: Element, prefix: str = "") -> dict[str, Any]:
-    """An actuator as `RobotBuilder.actuator` takes it, with something before all names."""
+    """The arguments of `RobotBuilder.actuator` for an <actuator>; names of joints get the prefix."""
     gears: dict[str, Any] = {}
     for part in element.all("joint"):
         name = prefix + part.require("name")

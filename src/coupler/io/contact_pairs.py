@@ -14,13 +14,13 @@ from coupler.model import Robot
 
 
 def put_contact_pairs(root: ET.Element, tag: str, robot: Robot) -> None:
-    """Writes the contact pairs of a robot, as elements of that name."""
+    """Writes the contact pairs of a robot as elements with tag `tag`."""
     for pair in robot.contact_pairs:
         put(root, tag, **vars(pair))
 
 
 def read_contact_pair(element: Element) -> dict[str, Any]:
-    """A contact pair as `RobotBuilder.contact_pair` takes it."""
+    """The arguments of `RobotBuilder.contact_pair` for an element."""
     pair: dict[str, Any] = {name: element.require(name) for name in ("first", "second")}
     pair["friction"] = element.number("friction")
     return pair | {name: element.number(name) for name in ("torsion", "rolling") if element.has(name)}

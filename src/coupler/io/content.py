@@ -1,4 +1,4 @@
-"""The content of a file that may be a stranger's."""
+"""The content of a file that may come from a stranger."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class Row:
         joint: the dependent joint.
         on: the joints that it depends on.
         factors: the factor of each of them.
-        offset: its position when theirs are zero, rad or m.
+        offset: position of the dependent joint when the others are at zero, rad or m.
         polynomial: coefficients, constant first; empty if the relation is linear.
     """
 
@@ -146,7 +146,7 @@ def _affine(function: Callable[[Any], Any], n: int) -> tuple[np.ndarray, np.ndar
 
 
 def _leave_to_loops(robot: Robot, link: int, relations: Relations) -> None:
-    """Notes what the loops of a cluster do not say: which joints are independent, and how they are assembled."""
+    """Notes what a file must add to the loops of a cluster: independent joints, and the pose near which loops close."""
     tree, clusters = robot.tree, robot.cluster_tree
     members = {tree.links[i].joint: i for i in clusters.clusters[clusters.cluster_of[link]].bodies}
     independent = set(robot.embedding.v_index.tolist())
@@ -179,9 +179,9 @@ def _locks(robot: Robot) -> list[RelationConstraint]:
 
 
 def _lock(name: str, joint: TreeJoint, numbers: np.ndarray) -> LoopJoint:
-    """A joint that is held at a position in one direction d of its velocities.
+    """A lock of one direction d of a joint's velocities, as a loop.
 
-    A constraint force h with Sᵀ h = d does so for small motions; for large ones it is checked at random.
+    A constraint force h with Sᵀ h = d holds d for small motions; for large ones this is checked at random positions.
     """
     kind = joint.kind
     position, d = numbers[: kind.nq], numbers[kind.nq :]

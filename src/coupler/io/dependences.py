@@ -20,7 +20,7 @@ def solved_for(dependent: str, row: Mapping[str, float], constant: float = 0.0) 
     """The relation Σ row × position = constant, solved for one of its joints.
 
     Raises:
-        ModelError: if its factor there is too small beside the others.
+        ModelError: if the joint's factor is too small beside the others.
     """
     free = [joint for joint in row if joint != dependent]
     with np.errstate(all="ignore"):

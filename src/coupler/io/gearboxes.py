@@ -1,4 +1,4 @@
-"""Gearboxes of SDFormat, which URDF files have in their <gazebo>: θ₂ = −ratio × θ₁, about an axis each.
+"""Gearboxes of SDFormat, which URDF files have in their <gazebo>: θ₂ = −ratio × θ₁, each angle about its own axis.
 
 θ₁ and θ₂ are the angles of the joint's parent and of its child against a reference body.
 """
@@ -22,10 +22,10 @@ class Passed(NamedTuple):
     """A joint between two links.
 
     Attributes:
-        name: its own.
-        word: its kind in the file.
-        axis: 3, its first axis in the world, of unit length; zeros if it has none.
-        position: where it is as the file poses the robot.
+        name: name of the joint.
+        word: the joint's type in the file.
+        axis: 3, the joint's first axis in the world, of unit length; zeros if it has none.
+        position: the joint's position in the pose that the file describes.
     """
 
     name: str
@@ -48,7 +48,7 @@ def gearbox(
         ends: the links "parent", "child" and "reference".
         axes: the directions of both axes in the world.
         ways: gives the joints between two links.
-        rank: of a joint; the dependent one is the joint with the lowest. None for a joint that must not be dependent.
+        rank: the rank of a joint; the one of lowest rank becomes dependent. None for a joint that must not.
 
     Raises:
         ModelError: for links that other joints than hinges about the axes connect.

@@ -107,7 +107,7 @@ def _file(path: Any) -> Path:
 
 
 def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
-    """A dictionary that the user gave, checked."""
+    """A dictionary that the user gave, after checking that its keys are names."""
     valid = isinstance(given, Mapping) and all(isinstance(k, str) and isinstance(v, kind) for k, v in given.items())
     if given is not None and not valid:
         raise ModelError(
@@ -117,7 +117,7 @@ def _named(what: str, given: Any, kind: Any) -> dict[str, Any]:
 
 
 def _read(file: Path, options: Options) -> tuple[list[Element], RobotBuilder, dict[str, Element]]:
-    """The root elements of what was read, the robot, ready to be built, and the elements of its parts by name."""
+    """Root elements of all files read, the builder of the robot, and the elements that describe its parts, by name."""
     if file.suffix == ".xacro" or options.xacro:
         with imports():
             from coupler.io.urdf.xacro import expand

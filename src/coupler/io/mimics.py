@@ -14,7 +14,7 @@ from coupler.model.wording import clipped, counted, listed, some
 
 @dataclass(frozen=True, eq=False)
 class Mimic:
-    """A joint that follows another: their names, its factor and its offset (rad or m), and where the file says so."""
+    """A joint that follows a leader: both names, factor and offset (rad or m), and the element that says so."""
 
     follower: str
     leader: str
@@ -28,9 +28,9 @@ class Mimics:
     """The mimics of a file, sorted by what they mean.
 
     Attributes:
-        moving: those that relate two joints that move.
+        moving: the mimics that relate two joints that move.
         held: positions of the joints that cannot move, because what they follow is fixed.
-        warnings: what to tell the user.
+        warnings: warnings for the user.
     """
 
     moving: list[Mimic]
@@ -42,8 +42,8 @@ def sorted_mimics(mimics: Sequence[Mimic], fixed: Collection[str]) -> Mimics:
     """Sorts mimics. A fixed joint stays at zero, and cannot follow another.
 
     Args:
-        mimics: of the file.
-        fixed: names of its fixed joints.
+        mimics: the mimics of the file.
+        fixed: names of the file's fixed joints.
     """
     idle = [mimic.follower for mimic in mimics if mimic.follower in fixed]
     followers = grouped((mimic for mimic in mimics if mimic.follower not in fixed), lambda mimic: mimic.leader)

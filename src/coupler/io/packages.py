@@ -19,14 +19,14 @@ class Packages:
     """The folders that a robot's file may lead to.
 
     Attributes:
-        folder: that of the file.
-        within: that of the main file, where others include this one.
+        folder: the file's folder.
+        within: the folder of the main file, if other files include this one.
         named: folders of packages by name: those that the user names, and the one that the file belongs to.
         package: the folder of the package that the file belongs to, or None.
     """
 
     def __init__(self, file: Path, named: Mapping[str, Path], within: Path | None = None) -> None:
-        """The folders of a file, and of the one that includes it.
+        """Finds the folders for a file.
 
         Args:
             named: folders by name, as the user gives them.
@@ -40,7 +40,7 @@ class Packages:
 
     @property
     def allowed(self) -> list[Path]:
-        """All of the folders."""
+        """All folders that the file may lead to."""
         main = [] if self.within is None else [self.within]
         return list(dict.fromkeys([self.folder, *main, *self.named.values()]))
 

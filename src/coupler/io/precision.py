@@ -33,14 +33,14 @@ _NUMBER = re.compile(r"[-+]?(\d*)(?:\.(\d*))?(?:[eE]([-+]?\d{1,4}))?")
 
 
 def precision_of(root: Element, *included: Element) -> float:
-    """By how much the numbers of a robot's file are rounded, m or rad, as it says, or as its digits do.
+    """By how much the numbers of a robot's file are rounded, m or rad: as the file states, or judged by its digits.
 
     Args:
         root: the root element of the file.
-        included: those of the files that it includes.
+        included: the root elements of the files that it includes.
 
     Raises:
-        ModelError: for a file that says so with something else than a number.
+        ModelError: if the precision that the file states is not a number.
     """
     numerics = [element for element in root.walk() if element.tag == "numeric" and element.get("name") == PRECISION]
     stated = [(root, name) for name in ("precision", "coupler:precision") if root.has(name)]
@@ -71,7 +71,7 @@ def _by_digits(elements: Iterable[Element]) -> float:
 
 
 def _given(element: Element) -> Iterator[tuple[str, list[str], bool]]:
-    """The numbers of an element: whether they are lengths or directions, as text, and whether they are angles."""
+    """Numbers of an element, as text, each group with its kind ("lengths" or "directions") and whether it is angles."""
     for name, text in element.attributes.items():
         if name in (*_LENGTHS, *_DIRECTIONS) and len(text) <= NUMBER_TEXT:
             kind = "lengths" if name in _LENGTHS and element.tag != "axis" else "directions"
@@ -88,7 +88,7 @@ def _given(element: Element) -> Iterator[tuple[str, list[str], bool]]:
 
 
 def _digits(word: str) -> tuple[int, int]:
-    """How many significant digits a number has, and the power of ten of the last; none for whole numbers and noise."""
+    """A number's count of significant digits, and the power of ten of the last; zeros for whole numbers and noise."""
     number = _NUMBER.fullmatch(word)
     if number is None or not _NOISE < abs(float(word)) < np.inf:
         return 0, 0
@@ -99,7 +99,7 @@ def _digits(word: str) -> tuple[int, int]:
 
 
 def _off_right(word: str) -> float:
-    """How far an angle is from a multiple of a right one, if it is meant to be one; zero if it is one, or another."""
+    """Deviation, rad, of an angle that is meant to be a multiple of 90 degrees; 0 if it is exact, or not meant so."""
     try:
         angle = float(word)
     except ValueError:

@@ -58,7 +58,7 @@ def add_body(b: RobotBuilder, name: str, mass: float, centre: Any, inertia: Any,
 
 
 def warn_of_inertias(b: RobotBuilder, unreal: Sequence[str], weightless: Sequence[str]) -> None:
-    """Warns of bodies for which `add_body` gave False: those with a mass, and those without."""
+    """Warns of bodies for which `add_body` returned False: those with a mass, and those without."""
     if unreal:
         b.warn(
             f"no real body has the inertia of {listed(unreal)}: the largest principal moment exceeds the sum of the "
@@ -73,12 +73,12 @@ def _it_is(names: Sequence[str]) -> str:
 
 
 def ground_renamed(name: str) -> str:
-    """The warning that a link called as the ground has another name in the robot."""
+    """The warning that a link with the name of the ground has another name in the robot."""
     return f"link {GROUND!r} is renamed {name!r}: here {GROUND!r} is the world, which does not move"
 
 
 def warn_left_out(b: RobotBuilder, left_out: Counter[str]) -> None:
-    """Warns of what a file has and a robot has not, by kinds."""
+    """Warns of what a file contains but coupler does not model; `left_out` counts it by kind."""
     if left_out:
         kinds = [f"{n} × {what}" for what, n in left_out.items()]
         more = f" and {counted(len(kinds) - _LISTED, 'more kind')}" if len(kinds) > _LISTED else ""

@@ -30,9 +30,9 @@ class SavedMeshes:
         binary: whether the file's readers take no STL that is written as text.
 
     Attributes:
-        robot: the same robot, with meshes where they will be, and without those that cannot be copied.
-        copies: what is to be copied, from where to where.
-        warnings: what is left out.
+        robot: the robot with the future paths of its meshes, and without meshes that cannot be copied.
+        copies: the paths of meshes to copy, each with the path of its copy.
+        warnings: warnings about meshes that are left out.
     """
 
     def __init__(self, robot: Robot, file: Path, *, binary: bool = False) -> None:
@@ -54,7 +54,7 @@ class SavedMeshes:
         self.warnings = [f"{counted(len(lost), 'mesh', 'meshes')} not found, and left out: {names}"] if lost else []
 
     def _place(self, path: Path) -> Path | None:
-        """Where a mesh will be: where it is, if the file can refer to it there; its copy; None if it does not exist."""
+        """The path of a mesh once saved: its own, or that of its copy; None if the mesh is missing."""
         real = real_path(path)
         if real.is_relative_to(real_path(self._file.parent)) and not self._converts(real):
             return path

@@ -31,7 +31,7 @@ def binary_stl(data: bytes, name: str) -> bytes:
 
     Args:
         data: the content of the file.
-        name: its name, for messages.
+        name: the name of the file, for messages.
 
     Raises:
         ModelError: for vertices that are not numbers, or not three to a triangle.

@@ -24,7 +24,7 @@ def put(parent: ET.Element, tag: str, **attributes: Any) -> ET.Element:
 
 
 def text(value: Any) -> str:
-    """Strings as they are, booleans as true or false, and numbers with all their digits."""
+    """A value as text: strings unchanged, booleans as true or false, numbers with all their digits."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -56,7 +56,7 @@ def check_kinds(
     """Refuses joints of kinds that a format has no words for: a subclass is not the kind that it is derived from.
 
     Args:
-        format: its name.
+        format: the name of the format.
         robot: the robot to be written.
         joints, loops: the classes of joints and of loops that can be written; any loops if not given.
     """
@@ -73,7 +73,7 @@ def check_kinds(
 
 
 def rpy_of(R: np.ndarray) -> np.ndarray:
-    """Roll, pitch and yaw with Rz Ry Rx = R, to all digits, also near a pitch of a quarter turn.
+    """Roll, pitch and yaw with Rz Ry Rx = R, accurate also near a pitch of a quarter turn.
 
     There roll and yaw turn about the same axis: yaw is read off first, however inaccurate, then the others given it.
     """
@@ -85,7 +85,7 @@ def rpy_of(R: np.ndarray) -> np.ndarray:
 
 
 def mesh_path(path: Path, folder: Path) -> str:
-    """A mesh's path relative to the folder of the robot's file, or absolute where there is none."""
+    """A mesh's path relative to the folder of the robot's file, or absolute if there is no such path."""
     whole = Path(path).resolve()
     try:
         return Path(os.path.relpath(whole, folder.resolve())).as_posix()

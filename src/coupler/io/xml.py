@@ -134,15 +134,15 @@ class Element:
         return _FLAGS[value]
 
     def value(self) -> float:
-        """Its attribute `value`, or the number in it."""
+        """The element's number: its attribute `value`, or its text."""
         return self.number("value") if self.has("value") else float(self.values(1)[0])
 
     def word(self) -> str:
-        """The text in it, without blanks around it."""
+        """The element's text, without blanks around it."""
         return self.text.strip()
 
     def values(self, count: int | None, *, finite: bool = True) -> np.ndarray:
-        """The text in it as a list of `count` numbers."""
+        """The element's text as a list of `count` numbers."""
         return self._numbers(self.word(), "what it holds", count, finite=finite)
 
     def _numbers(self, text: str, what: str, count: int | None, *, finite: bool) -> np.ndarray:
@@ -165,7 +165,7 @@ class Element:
     # Unread parts
 
     def ignore(self) -> None:
-        """Marks everything in it as read, because it has no influence on the robot's motion."""
+        """Marks the element and everything in it as read, because it has no influence on the robot's motion."""
         self._seen = True
         self._read.update(self.attributes)
         for element in self.walk():
@@ -173,7 +173,7 @@ class Element:
             element._read.update(element.attributes)
 
     def walk(self) -> Iterator[Element]:
-        """All elements in it, in the order of the file."""
+        """All elements inside this one, in the order of the file."""
         pending = list(reversed(self.children))
         while pending:
             element = pending.pop()
@@ -181,7 +181,7 @@ class Element:
             pending += reversed(element.children)
 
     def unread(self) -> Counter[str]:
-        """What has not been read: tags, or attributes of tags, and how often they occur."""
+        """Counts of what has not been read: tags, or attributes of tags."""
         unread: Counter[str] = Counter()
         pending: list[Element] = [self]
         while pending:
@@ -205,7 +205,7 @@ def parse_file(path: Path) -> Element:
 
 
 def parse(data: bytes, path: Path, expanded: str = "") -> Element:
-    """The root element of a file's content, or of what it expands to; `expanded` says so in messages."""
+    """The root element of a file's content; `expanded` says in messages that the content was expanded from a file."""
     reader = expat.ParserCreate()
     open_elements: list[tuple[Element, list[str]]] = []
     roots: list[Element] = []

@@ -38,7 +38,7 @@ def parse_yaml(path: Path, at_most: int = YAML_BYTES, values: int = YAML_NODES) 
     """The content of a file: dictionaries, lists, strings and numbers.
 
     Args:
-        at_most, values: how many bytes and values it may have.
+        at_most, values: the largest numbers of bytes and of values that it may have.
 
     Raises:
         ModelError: for a file that cannot be read or is not YAML, for one with aliases or tags, and for one beyond the
@@ -92,7 +92,7 @@ def _composed(path: Path, text: str, values: int) -> Any:
 
 
 def _value(path: Path, node: Any) -> Any:
-    """A node as Python has it. No deeper than the limit, so that recursion does."""
+    """A node as Python objects; its depth was checked, so recursion is safe."""
     line = node.start_mark.line + 1
     if node.id == "sequence":
         return [_value(path, value) for value in node.value]

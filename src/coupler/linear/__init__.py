@@ -2,7 +2,7 @@
 
 factors        L D Lᵀ of symmetric positive definite matrices; L U
 reflections    square systems, null spaces, least squares
-by_rows        the same of long matrices, as operations on rows
+by_rows        reflections of long matrices, as operations on rows
 reflected      pseudo-inverses of long matrices, as reflections
 products       products of which only some entries are needed
 """

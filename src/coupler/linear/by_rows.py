@@ -54,7 +54,7 @@ def solve_by_rows(A: Array, B: Array) -> Array:
 
 
 def null_space_by_rows(K: Array, plan: NullSpace) -> tuple[Array, Reflected]:
-    """N as `coupler.linear.null_space` has it, and K⁺ as reflections.
+    """N as `coupler.linear.null_space` returns it, and K⁺ as reflections.
 
     Reflections of Kᵀ leave R. Then the same ones, the last one first, take unit vectors to N.
 
@@ -96,14 +96,14 @@ def null_space_by_rows(K: Array, plan: NullSpace) -> tuple[Array, Reflected]:
 
 
 def _invert(rows: Rows, Z: int, R: Sequence[int], diagonal: Sequence[int], full: np.ndarray) -> None:
-    """R⁻ᵀ into Z, which is 1 at first: as soon as a row of it is known, all others get their part of it.
+    """Computes R⁻ᵀ in Z, which is 1 at first: once a row of it is known, all others get their part of it.
 
     Args:
-        rows: what it is written with.
-        Z: where that is.
-        R: where rows of R are.
-        diagonal: where its diagonal is.
-        full: its pattern.
+        rows: records the operations.
+        Z: the place of Z in memory.
+        R: the places of R's rows.
+        diagonal: the places of R's diagonal.
+        full: the pattern of R.
     """
     m, reciprocal = len(R), rows.take(1)
     inverse = np.eye(m, dtype=bool)

@@ -52,7 +52,7 @@ class Cholesky:
         return A[first, second] - sum(a * b for a, b in zip(scaled, self.L[j], strict=True))
 
     def _factorise_by_rows(self, A: Array, plan: Factors) -> None:
-        """The same as operations on rows: row after row of D Lᵀ and of Lᵀ."""
+        """Factorises by operations on rows: row after row of D Lᵀ and of Lᵀ."""
         n, rows = len(A), Rows()
         U, Lt, r = rows.take(n * n), rows.take(n * n), rows.take(n)
         full = plan.full

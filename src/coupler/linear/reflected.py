@@ -29,7 +29,7 @@ class Reflected:
 
     @classmethod
     def stored(cls, numbers: Array, plan: NullSpace) -> Reflected:
-        """The same from its `numbers`."""
+        """The pseudo-inverse that has these `numbers`."""
         given, m = iter(numbers), len(plan.pivots)
         inverse = np.zeros((m, m), dtype=object)
         inverse[plan.inverse] = list(islice(given, int(plan.inverse.sum())))
@@ -87,7 +87,7 @@ class Reflected:
 
 
 class ReflectionWriter:
-    """Writes reflections of rows down."""
+    """Records reflections of rows as operations."""
 
     def __init__(self, rows: Rows, width: int) -> None:
         self._rows, self._shift, self._square = rows, rows.take(width), rows.take(1)

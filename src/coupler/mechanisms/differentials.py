@@ -24,11 +24,11 @@ class HipDifferential:
     Turned together, the cranks pitch the thigh; turned in opposite directions, they roll the gimbal that carries it.
 
     Attributes:
-        height: of the cranks' axis above the gimbal's centre, m.
+        height: height of the cranks' axis above the gimbal's centre, m.
         crank: the length of each crank, and the distance behind the gimbal at which rods are attached to the thigh, m.
         side: the distance of the rods from the middle, m.
         rod: the length of the rods, m.
-        ratio: of the gears between rotors and cranks.
+        ratio: ratio of the gears between rotors and cranks.
     """
 
     height: float
@@ -74,11 +74,11 @@ class KneeAnkleDifferential:
     Attributes:
         shin: the distance from knee to ankle, m.
         pivot: the distance of the crank's pivot from the knee, m, and its angle against the shin, rad.
-        crank: its length, m, and its angle with the motors at zero, rad.
+        crank: the crank's length, m, and its angle with the motors at zero, rad.
         lever: the length of the foot's lever, on which the rod ends, m, and its angle against a line across the shin,
             rad.
-        rod: its length, m.
-        ratio: of the gears.
+        rod: the rod's length, m.
+        ratio: ratio of the gears.
     """
 
     shin: float
@@ -121,7 +121,7 @@ def _angle(a: Any, b: Any, c: Any) -> Any:
 
 
 def _miss(between: Array, rod: float) -> Any:
-    """How far a distance is from a rod's length, to first order."""
+    """The difference of a distance and a rod's length, to first order."""
     return (between @ between - rod**2) / (2.0 * rod)
 
 

@@ -20,7 +20,7 @@ def hexagon(radius: float, gap: float, turned: float = 0.0) -> np.ndarray:
     """6 × 3: points in pairs on a circle around z, as on the plates of a Stewart platform.
 
     Args:
-        radius: of the circle, m.
+        radius: radius of the circle, m.
         gap: angle between the two points of a pair, rad.
         turned: angle from x to the middle of the first pair, rad.
     """
@@ -44,7 +44,7 @@ def stewart(
     Args:
         base: 6 × 3, the ends of the legs on the base, m.
         platform: 6 × 3, their ends on the platform, in its own frame, m.
-        height: of the platform's origin above the base's in the assembled pose, m.
+        height: height of the platform's origin above the base's in the assembled pose, m.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("stewart", height=height)
@@ -54,7 +54,7 @@ def stewart(
     plate = [(origin, origin + point) for point in points if point.any()]
     b.link("platform", Free(), "ground", origin, bars=plate, position=[*origin, 1.0, 0.0, 0.0, 0.0], independent=True)
     for i, (foot, point) in enumerate(zip(feet, origin + points, strict=True), 1):
-        require((point != foot).any(), f"stewart: leg {i} has no length where it is assembled")
+        require((point != foot).any(), f"stewart: leg {i} has zero length in the assembled pose")
         names = f"swing_{i}", f"cylinder_{i}", f"piston_{i}", f"ball_{i}"
         b.pointing_actuator(names, foot, point, "platform", np.cross(Z, foot) if foot[:2].any() else np.eye(3)[0])
     return with_warnings(b.build(closure=closure))
@@ -78,7 +78,7 @@ def delta(
     Args:
         base, platform: radii of the circles on which the shoulders and the ends of the forearms lie, 120° apart, m.
         upper, lower: lengths of upper arms and forearms, m.
-        height: of the base above the platform in the assembled pose, m; by default such that the upper arms are level.
+        height: height of the base above the platform in the assembled pose, m; by default the upper arms are level.
         bars, closure: as for `slider_crank`.
     """
     check_lengths("delta", base=base, platform=platform, upper=upper, lower=lower)
@@ -126,7 +126,7 @@ def spherical_rrr(
     Args:
         upper, lower: angles between the two axes of each link of an arm, rad.
         base, platform: angles of the shoulders' axes from −z, and of the platform's axes from +z, rad.
-        radius: of the sphere on which the links lie, m.
+        radius: radius of the sphere on which the links lie, m.
         elbows: for each arm 1 or -1, the side of its elbow.
         bars, closure: as for `slider_crank`.
     """

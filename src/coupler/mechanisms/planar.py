@@ -36,7 +36,7 @@ def slider_crank(
     Args:
         crank, rod: lengths, m.
         offset: height of the slider's line above the crank's axis, m.
-        angle: of the crank in the assembled pose, rad.
+        angle: the crank's angle in the assembled pose, rad.
         bars: the bars that links are made of.
         closure: as for `Robot.with_closure`.
     """
@@ -73,7 +73,7 @@ def rrpr(
     Args:
         arm: from the hinge to the pin, m.
         foot: 2, x and z of the actuator's foot, m.
-        angle: of the arm in the assembled pose, rad.
+        angle: the arm's angle in the assembled pose, rad.
         extent: how far the arm extends beyond the pin, m.
         bars, closure: as for `slider_crank`.
     """
@@ -82,8 +82,8 @@ def rrpr(
     direction = _point((np.cos(angle), np.sin(angle)))
     start, pin = _point(numbers("rrpr: foot", foot, (2,))), arm * direction
     length = float(np.linalg.norm(pin - start))
-    require(start.any(), "rrpr: the actuator's foot is on the hinge, so that it turns nothing")
-    require(length > 0.0, "rrpr: the actuator has no length where it is assembled; choose another angle")
+    require(start.any(), "rrpr: the actuator's foot is on the hinge, so that it cannot turn the arm")
+    require(length > 0.0, "rrpr: the actuator has zero length in the assembled pose; choose another angle")
     tip = (arm + extent) * direction
     b = PosedBuilder("rrpr", bars)
     up = Revolute(axis=(0.0, -1.0, 0.0))
@@ -144,7 +144,7 @@ def pantograph(thigh: float, crank: float, shank: float, spread: float = 1.0, *,
     """
     check_lengths("pantograph", thigh=thigh, crank=crank, shank=shank)
     check_finite("pantograph", spread=spread)
-    require(np.sin(spread), "pantograph: the parallelogram is flat where it is assembled; choose another spread")
+    require(np.sin(spread), "pantograph: the parallelogram is flat in the assembled pose; choose another spread")
     towards = np.array([-np.sin(spread), 0.0, -np.cos(spread)])
     knee, tip = _point((0.0, -thigh)), crank * towards
     pin, foot = knee + crank * towards, knee - shank * towards

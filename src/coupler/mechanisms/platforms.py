@@ -22,7 +22,7 @@ def _tilting(name: str, bars: Bars, centre: np.ndarray, offset: float, balls: np
     check_finite(name, cross_offset=offset)
     middle = centre + np.array([0.0, 0.0, offset])
     for side, ball in zip(SIDES, balls, strict=True):
-        require((ball != middle).any(), f"{name}: the {side} ball is at the platform's joint, so that it turns nothing")
+        require((ball != middle).any(), f"{name}: the {side} ball is at the platform's joint and cannot turn it")
     b.link("roll", Revolute(axis=X), "ground", centre, bars=[(middle, centre)] if offset else (), independent=True)
     b.link("pitch", Revolute(axis=Y), "roll", middle, bars=[(middle, ball) for ball in balls], independent=True)
     return b
@@ -61,7 +61,7 @@ def spu_platform(
     b = _tilting("spu_platform", bars, numbers("spu_platform: centre", centre, (3,)), cross_offset, ends)
     for side, start, end in zip(SIDES, starts, ends, strict=True):
         length = float(np.linalg.norm(end - start))
-        require(length > abs(leg_offset), f"spu_platform: the {side} leg has no length where it is assembled")
+        require(length > abs(leg_offset), f"spu_platform: the {side} leg has zero length in the assembled pose")
         names = f"{side}_swing", f"{side}_cylinder", f"{side}_piston", f"{side}_ball"
         b.pointing_actuator(names, start, end, "pitch", Y, leg_offset)
     return with_warnings(b.build(closure=closure))
@@ -136,7 +136,7 @@ def wrist(
     b = _with_cranks("wrist", cranks, tips, balls, centre, axis, bars, actuated=False)
     for side, start, end in zip(SIDES, starts, ends, strict=True):
         along, length = end - start, float(np.linalg.norm(end - start))
-        require(length > 0.0, f"wrist: the {side} actuator has no length where it is assembled")
+        require(length > 0.0, f"wrist: the {side} actuator has zero length in the assembled pose")
         across = abs(along @ np.asarray(axis, float)) < ASKEW * length
         require(across, f"wrist: the {side} actuator does not lie in the plane in which its crank turns")
         b.linear_actuator((f"{side}_cylinder", f"{side}_piston"), Revolute(axis=axis), "ground", start, end, length)

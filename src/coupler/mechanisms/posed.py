@@ -107,7 +107,7 @@ class PosedBuilder(StrutBuilder):
         """Adds a cylinder on a hinge and a piston in it, which a motor drives; each is half as long as both together.
 
         Args:
-            names: of the cylinder and of the piston.
+            names: names of the cylinder and of the piston.
             hinge: the joint on which the cylinder hangs.
             parent: the body that carries it, or "ground".
             start, end: 3, where the cylinder begins and the piston ends, m.
@@ -127,10 +127,10 @@ class PosedBuilder(StrutBuilder):
         prefer: np.ndarray,
         offset: float = 0.0,
     ) -> None:
-        """A linear actuator from a universal joint on the ground to a ball on a platform: a leg UPS.
+        """Adds a linear actuator from a universal joint on the ground to a ball on a platform: a leg UPS.
 
         Args:
-            names: of the joints swing, cylinder and piston, and of the ball.
+            names: names of the joints swing, cylinder and piston, and of the ball.
             start, end: 3, where the leg begins and ends, m.
             platform: the body that it ends on.
             prefer: 3, the axis that the first axis of the universal joint is closest to.
@@ -153,15 +153,15 @@ class PosedBuilder(StrutBuilder):
         prefer: np.ndarray,
         count: int = 1,
     ) -> None:
-        """A rod from a universal joint on a body to a ball on a platform.
+        """Adds a rod from a universal joint on a body to a ball on a platform.
 
         Args:
-            names: of the joints swing and rod, and of the ball.
+            names: names of the joints swing and rod, and of the ball.
             parent: the body that carries it.
             start, end: 3, where the rod begins and ends, m.
             platform: the body that it ends on.
             prefer: 3, the axis that the first axis of the universal joint is closest to.
-            count: how many parallel rods it stands for.
+            count: the number of parallel rods that it stands for.
         """
         (swing, rod, ball), (first, second) = names, pointing_axes(end - start, prefer)
         self.link(swing, Revolute(axis=first), parent, start)

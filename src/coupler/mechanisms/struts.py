@@ -94,7 +94,7 @@ class StrutBuilder(RobotBuilder):
             axis: 3, the direction of both pins along the axes of the first body. If None, the strut has a universal
                 joint on the first body and a ball on the second.
             spring: the spring between its ends.
-            masses: of its two parts, kg: slender bars, each half as long as the strut in the assembled pose.
+            masses: masses of its two parts, kg: slender bars, each half as long as the strut in the assembled pose.
             actuated: whether a motor drives it.
         """
         what = f"strut {name!r}"
@@ -105,7 +105,7 @@ class StrutBuilder(RobotBuilder):
         base, goal = self.pose(first), self.pose(second)
         between = base.E @ (goal.r + goal.E.T @ tip - base.r) - foot  # in the axes of the first body
         length = float(np.linalg.norm(between))
-        require(length > _SHORTEST, f"{what}: both its ends are at one place where it is assembled")
+        require(length > _SHORTEST, f"{what}: both its ends are at one point in the assembled pose")
         if axis is None:
             across = pointing_axes(between, X)[0]
         else:

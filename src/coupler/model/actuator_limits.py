@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def limited_actuators(robot: Robot, actuators: Sequence[Actuator]) -> tuple[Actuator, ...]:
-    """The actuators with the limits of their joints, except for those that `shared_limits` apply to several."""
+    """The actuators with the limits of their joints; limits that `shared_limits` applies to sums are left out."""
     together = {link for shared in shared_limits(robot, actuators) for link in shared.joints}
     return tuple(_limited(robot, actuator, together) for actuator in actuators)
 
@@ -66,7 +66,7 @@ def shared_limits(robot: Robot, actuators: Sequence[Actuator]) -> list[SharedLim
 
 
 def limits_left_open(robot: Robot) -> list[str]:
-    """Remarks about limits of joints that actuators keep one by one instead of together, or not at all."""
+    """Remarks about joint limits that actuators keep each by itself instead of together, or not at all."""
     limits = _limits_of_several(robot, robot.actuators)
     shared = [limit for limit in limits if not _is_kept(robot, robot.actuators, limit)]
     efforts = [
@@ -76,7 +76,7 @@ def limits_left_open(robot: Robot) -> list[str]:
         for limit in shared
         for link, gears in zip(limit.joints, limit.gears, strict=True)
     ]
-    several: dict[str, list[str]] = {}  # actuators of several joints, by joints with a velocity limit
+    several: dict[str, list[str]] = {}  # by joint with a velocity limit, its actuators that act on several joints
     for actuator in robot.actuators:
         terms = terms_of(robot, actuator)
         for link, j, _ in terms if len(terms) > 1 else ():
@@ -89,7 +89,7 @@ def limits_left_open(robot: Robot) -> list[str]:
 
 
 def _is_kept(robot: Robot, actuators: Sequence[Actuator], shared: SharedLimit) -> bool:
-    """Whether the limits hold for sums."""
+    """Whether the limits hold for sums over several actuators."""
     if not shared.servos:
         return True
     fastest = robot.tree.links[shared.joints[0]].kind.velocity_limit[0]

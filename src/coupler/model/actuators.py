@@ -64,7 +64,7 @@ class Actuator:
         if not isinstance(self.name, str) or not self.name:
             raise ModelError(f"an actuator needs a name, got {self.name!r}")
         if not isinstance(self.kind, str) or self.kind not in KINDS:
-            raise ModelError(f"{what}: there is no kind {clipped(self.kind)}; there are {listed(KINDS)}")
+            raise ModelError(f"{what}: its kind must be one of {listed(KINDS)}, got {clipped(self.kind)}")
         values: dict[str, Any] = {"gears": _gears(what, self.gears)}
         for name in ("effort", "control"):
             values[name] = _interval(f"{what}: its {name}", getattr(self, name))
@@ -95,7 +95,7 @@ class Actuator:
 
     @property
     def most_damping(self) -> float:
-        """d, N m s/rad or N s/m; of a damper, c d at its largest control, or at c = 1 if control is unlimited."""
+        """The damping d, N m s/rad or N s/m; of a damper, c d at its largest control (c = 1 if that is unlimited)."""
         if self.kind == "damper" and 0.0 < self.control[1] < np.inf:
             return self.damping * self.control[1]
         return self.damping
@@ -106,15 +106,15 @@ class Actuator:
         return tuple(self.gears)
 
     def position_servo(self, stiffness: float, damping: float = 0.0) -> Actuator:
-        """The same actuator as a servo that follows positions, with unlimited control."""
+        """This actuator as a servo that follows positions, with unlimited control."""
         return replace(self, kind="position", stiffness=stiffness, damping=damping, control=np.inf)
 
     def velocity_servo(self, damping: float) -> Actuator:
-        """The same actuator as a servo that follows velocities, with unlimited control."""
+        """This actuator as a servo that follows velocities, with unlimited control."""
         return replace(self, kind="velocity", stiffness=0.0, damping=damping, control=np.inf)
 
     def __repr__(self) -> str:
-        """Its name, its gears, and the attributes that differ from their defaults."""
+        """The actuator's name, its gears, and the attributes that differ from their defaults."""
         usual = (("kind", "motor"), ("effort", UNLIMITED), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
         attributes = [(name, getattr(self, name), value) for name, value in (*usual, ("control", UNLIMITED))]
         more = [(name, is_) for name, is_, value in attributes if is_ != value]
@@ -156,7 +156,7 @@ def _interval(what: str, given: Any) -> tuple[float, float]:
 
 
 def by_actuator(robot: Robot, what: str, given: Any) -> Any:
-    """Numbers of all actuators, (..., actuators), which a user gave as an array or by name.
+    """Numbers of all actuators, (..., actuators), from an array, or from numbers by actuator name.
 
     Raises:
         ModelError: for an unknown or a missing actuator, and for shapes that do not fit together.
@@ -169,7 +169,7 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
             raise ModelError(f"{what}: there is no actuator {clipped(name)}; there are {names}")
     missing = [name for name in robot.actuator_names if name not in given]
     if missing:
-        raise ModelError(f"{what}: there is nothing for actuator {listed(missing)}")
+        raise ModelError(f"{what}: no value is given for actuator {listed(missing)}")
     for name, value in given.items():
         check_unmasked(f"{what} of {name!r}", value)
     try:

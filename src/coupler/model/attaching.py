@@ -25,7 +25,7 @@ class Attached:
 
     Attributes:
         bodies, joints, loops, couplings, springs, actuators, frames, contacts, keyframes: by name.
-        shapes, exclusions, contact_pairs, warnings: of the robot.
+        shapes, exclusions, contact_pairs, warnings: those of the robot, as lists.
     """
 
     def __init__(self, robot: Robot, prefix: str, to: str, place: Transform) -> None:
@@ -89,12 +89,12 @@ class Attached:
         return replace(named, placement=self._on(joint.parent, joint.placement))
 
     def _floats(self, joint: TreeJoint) -> bool:
-        """Whether a joint's position is a pose in the world, before and after."""
+        """Whether a joint's position is a pose in the world, both before and after the robot is attached."""
         plain = not (joint.placement.E - np.eye(3)).any() and not joint.placement.r.any() and joint.meets is None
         return joint.parent == GROUND == self._to and isinstance(joint.kind, Free) and plain
 
     def _moved(self, q: np.ndarray) -> np.ndarray:
-        """The position of such a joint after its robot was moved."""
+        """The position of a floating joint after its robot has been moved."""
         return Free.position_of(Free().placed(q) @ self._place)
 
     def _loop(self, loop: LoopJoint) -> LoopJoint:

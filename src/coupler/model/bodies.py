@@ -68,7 +68,7 @@ class Body:
         return self.mass == 0.0 and not self.inertia.any()
 
     def spatial_inertia(self) -> RigidInertia:
-        """Its spatial inertia about the origin of its frame."""
+        """The body's spatial inertia about the origin of its frame."""
         return RigidInertia.from_centre(self.mass, self.centre, self.inertia)
 
 
@@ -81,14 +81,14 @@ def _matrix(what: str, inertia: Any) -> np.ndarray:
 
 
 def _offered(inertia: np.ndarray) -> str:
-    """The nearest inertia that a body can have, in words."""
+    """A hint, for a message, at the nearest inertia that a body can have."""
     near = nearest_inertia((inertia + inertia.T) / 2)
     entries = (f"I{'xyz'[i]}{'xyz'[j]} = {near[i, j]:.4g}" for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
     return f"the nearest that a body can have: {', '.join(entries)} kg m²"
 
 
 def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
-    """(...): which of many inertias, (..., 3, 3), of bodies with mass `check_inertia` would accept."""
+    """For inertias of bodies with mass, (..., 3, 3), whether `check_inertia` would accept each: (...)."""
     scale = np.abs(inertias).max(axis=(-2, -1))
     mirrored = np.swapaxes(inertias, -1, -2)
     moments = _principal_moments((inertias + mirrored) / 2)
@@ -98,7 +98,7 @@ def possible_inertias(inertias: np.ndarray, ideal: bool = False) -> np.ndarray:
 
 
 def _principal_moments(inertias: np.ndarray) -> np.ndarray:
-    """(..., 3), ascending. Most matrices are diagonal, and their moments need no eigenvalue problem."""
+    """Principal moments, (..., 3), ascending. Most matrices are diagonal and need no eigenvalue problem."""
     moments = np.sort(np.diagonal(inertias, axis1=-2, axis2=-1), axis=-1)
     full = inertias[..., *np.triu_indices(3, 1)].any(axis=-1)
     moments[full] = np.linalg.eigvalsh(inertias[full])

@@ -1,4 +1,4 @@
-"""Which loops of a robot are closed analytically: as asked for, as recognised, or with other independent joints."""
+"""Chooses the loops of a robot that are closed analytically: as asked for, recognised, or offered."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class FoundForms:
             self.used = self._find(self._assembly.choices, self._open, self._is_wanted)
 
     def _is_wanted(self, loop: Loop, form: ClosedForm) -> bool:
-        """Whether a closed form is to be used; one that is not because of its dead points is noted."""
+        """Whether to use a closed form; one that is rejected because of its dead points is noted in `unused`."""
         words = {c.name: self._choice[c.name] for c in loop.constraints if c.name in self._choice}
         if "numerical" in words.values():
             return False

@@ -98,7 +98,7 @@ _SEARCHED = 2000  # partitions examined before the search gives way to a heurist
 
 
 def _without_clashes(parent: Sequence[int], outwards: Sequence[int], groups: _Groups) -> _Groups:
-    """The finest coarser partition in which every group hangs on one other, best first.
+    """The finest partition, coarser than the given one, in which every group hangs on one other group.
 
     Where a group G hangs on two others, A and B, each answer has A and B joined, or one of them taken into G.
     """
@@ -163,7 +163,7 @@ class _Groups:
         return tuple(map(self.of, range(len(self._leader))))
 
     def cost(self) -> tuple[int, int]:
-        """What the search minimises: minus the number of groups, then the sum of their cubed sizes."""
+        """The cost that the search minimises: minus the number of groups, then the sum of their cubed sizes."""
         sizes = Counter(self.key())
         return -len(sizes), sum(size**3 for size in sizes.values())
 

@@ -58,11 +58,11 @@ class PointElement:
             raise ModelError(f"spring {self.name!r}: both its ends are on body {self.first!r}")
 
     def numbers(self) -> dict[str, Any]:
-        """By name, its numbers, in which it may differ from other springs between the same bodies."""
+        """The numbers of this spring, by name: where springs between the same bodies may differ."""
         return {name: getattr(self, name) for name in _NUMBERS}
 
     def with_numbers(self, **values: Any) -> PointElement:
-        """The same spring with other numbers, or nodes, which are not checked."""
+        """A copy of this spring with other numbers, or nodes, which are not checked."""
         other = copy(self)
         for name, value in values.items():
             object.__setattr__(other, name, value)
@@ -74,7 +74,7 @@ class PointElement:
         return np.sqrt(gap @ gap)
 
     def energy(self, first: Transform, second: Transform) -> Any:
-        """Its potential energy ½ k (L − L₀)² + T₀ L, J."""
+        """The spring's potential energy ½ k (L − L₀)² + T₀ L, J."""
         if not may_differ([self.free_length, self.pretension]):  # smooth, even where the points meet
             gap = _place(second, self.second_point) - _place(first, self.first_point)
             return 0.5 * self.stiffness * (gap @ gap)

@@ -29,7 +29,7 @@ class Embedded(NamedTuple):
     """The constraints of a robot, embedded into coordinates.
 
     Attributes:
-        clusters: which links make clusters.
+        clusters: the clusters that links make.
         states: the coordinates, with a closed neutral configuration.
         idle: freedoms that nothing else takes part in.
         assembly: how the loops were closed, and which coordinates were chosen.

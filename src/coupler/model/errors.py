@@ -15,11 +15,11 @@ class ModelError(ValueError):
 
 
 class ModelWarning(UserWarning):
-    """A robot that is suspicious, or of whose file something is ignored; the message says what."""
+    """Something about a robot is suspicious, or something in its file was ignored; the message says what."""
 
 
 def warn(text: str) -> None:
-    """Gives a `ModelWarning` at the line of the user's that led here, however deep in the library this is."""
+    """Issues a `ModelWarning` at the line of the user's code that led here, however deep in the library this is."""
     level, frame = 2, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         level, frame = level + 1, frame.f_back

@@ -69,7 +69,7 @@ def _sharpness(heights: np.ndarray, dx: float, dy: float) -> np.ndarray:
     i, j = np.meshgrid(np.arange(n), np.arange(m), indexing="ij")
 
     def seen(step: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-        """From each grid point to another one: n × m × 3, and whether that is there."""
+        """The vectors from each grid point to another one, n × m × 3, and whether the other one exists."""
         a, b = i + step[0], j + step[1]
         there = (a >= 0) & (a < n) & (b >= 0) & (b < m)
         rise = heights[np.clip(a, 0, n - 1), np.clip(b, 0, m - 1)] - heights

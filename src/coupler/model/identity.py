@@ -1,4 +1,4 @@
-"""Whether a trace can tell two objects apart: by the values of their attributes, or by identity."""
+"""Keys that are equal for objects that a trace cannot tell apart: compared by attributes, or by identity."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Joint(LoopKind):
             position.
         floats: whether it constrains nothing, q is a point and a quaternion, and v the spatial velocity of the
             successor in its own frame.
-        stiffness: of a spring that pulls towards `rest`, N m/rad or N/m.
+        stiffness: stiffness of a spring that pulls towards `rest`, N m/rad or N/m.
         rest: (nq,), the position at which that spring is relaxed; neutral if None.
         damping: resisting force by unit of velocity, N m s/rad or N s/m.
         friction: the largest Coulomb friction, N m or N.
@@ -75,7 +75,7 @@ class Joint(LoopKind):
         super().__init_subclass__(**given)
 
         def depth(name: str) -> int:
-            """How many classes up a name is inherited from."""
+            """The number of classes up from which a name is inherited."""
             return next((i for i, base in enumerate(cls.__mro__) if name in vars(base)), len(cls.__mro__))
 
         for motion, facts in _FACTS:
@@ -122,7 +122,7 @@ class Joint(LoopKind):
         return self.placed(self.keep(q))
 
     def keep(self, q: Array) -> Array:
-        """What to keep of a position for later passes: sines and cosines of its angles instead of the angles."""
+        """The part of a position to keep for later passes: sines and cosines of its angles instead of the angles."""
         return q
 
     @abstractmethod
@@ -204,7 +204,7 @@ class Joint(LoopKind):
         return np.linalg.svd(S, full_matrices=True)[0][:, self.nv :]
 
     def with_values(self, **values: np.ndarray) -> Self:
-        """The same joint with other values, unchecked: robots have many joints, and these values are ours."""
+        """A copy of this joint with other values, which are not checked: they come from coupler itself."""
         other = copy(self)
         for name, value in values.items():
             value.setflags(write=False)

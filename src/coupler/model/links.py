@@ -64,7 +64,7 @@ def tree_of(bodies: Mapping[str, Body], joints: Iterable[TreeJoint]) -> Tree:
 def gathered(
     members: Iterable[str], bodies: Mapping[str, Body], place: Mapping[str, tuple[int, Transform]]
 ) -> RigidInertia:
-    """The inertia of the bodies of a link, in its frame; first moments next to zero are made zero."""
+    """The inertia of a link's bodies, in the link's frame; first moments within rounding of zero are set to zero."""
     inertia = _NOTHING
     for body in members:
         if body != GROUND:
@@ -76,7 +76,7 @@ def gathered(
 
 
 def _clean(X: Transform) -> Transform:
-    """The transform without negative zeros, which would hide that a constant is zero."""
+    """A transform without negative zeros, which would hide that a constant is zero."""
     return Transform(X.E + 0.0, X.r + 0.0)
 
 

@@ -30,7 +30,7 @@ class LoopKind(ABC):
 
     @property
     def kind(self) -> str:
-        """What it is called: "revolute", "free", "rod", ..."""
+        """Its name: "revolute", "free", "rod", ..."""
         return type(self).__name__.lower()
 
     @abstractmethod
@@ -54,7 +54,7 @@ class LoopKind(ABC):
         return {name: getattr(self, name) for name in self._lengths}
 
     def with_lengths(self, lengths: Any) -> Self:
-        """The same kind with other lengths, numbers or nodes, which are attributes of the argument."""
+        """A copy of this kind with other lengths, numbers or nodes, which are attributes of the argument."""
         if not self._lengths:
             return self
         other = copy(self)
@@ -63,7 +63,7 @@ class LoopKind(ABC):
         return other
 
     def form(self) -> Hashable:
-        """What its trace depends on: kinds of equal form share one trace.
+        """A key for everything that its trace depends on: kinds of equal form share one trace.
 
         That is its class and all attributes except those that are read from tables. Arrays and numbers are compared by
         value, other objects by identity.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def on_one_body_each(robot: Robot) -> Robot:
-    """The same robot, with the same velocities v, in which each cluster hangs on one body."""
+    """A robot that moves in the same way, with the same velocities v, in which each cluster hangs on one body."""
     clusters = robot.cluster_tree.clusters
     target = [0] * len(clusters)
     for k, cluster in enumerate(clusters):

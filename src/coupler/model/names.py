@@ -38,14 +38,14 @@ class Parts(tuple[Part, ...]):
 
 
 def named(what: str, name: Any) -> str:
-    """The name, if it is one; an error if not."""
+    """The name, after checking that it is one."""
     if not isinstance(name, str) or not name:
         raise ModelError(f"{what} needs a name, got {clipped(name)}")
     return name
 
 
 def names_given(what: str, given: Any) -> tuple[str, ...]:
-    """The names in a list that a user gave; an error if it is no list of names, such as a single name."""
+    """The names in a list that a user gave; anything else, such as a single name, is an error."""
     names = None if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
     if names is None or not all(isinstance(name, str) for name in names):
         raise ModelError(f"{what} must be a list of names, got {clipped(given)}")
@@ -53,7 +53,7 @@ def names_given(what: str, given: Any) -> tuple[str, ...]:
 
 
 def take(taken: Taken, name: str, user: str) -> None:
-    """Enters a name among those in use; an error if it is there already."""
+    """Adds a name to those in use; an error if it is in use already."""
     if name in taken:
         raise ModelError(f"the name {name!r} is taken already, by {taken[name]}; choose another for {user}")
     taken[name] = user

@@ -88,7 +88,7 @@ def switch(what: str, value: Any) -> bool:
 
 
 def as_array(what: str, value: Any) -> np.ndarray:
-    """The value as an array of any shape and type; a ModelError for rows of different lengths and masked entries."""
+    """The value as an array of any shape and type; rows of different lengths and masked entries raise a ModelError."""
     check_unmasked(what, value)
     try:
         return np.asarray(value)
@@ -124,7 +124,7 @@ def shaped(joint: str, value: Any, size: int) -> np.ndarray:
 
 
 def batch_of(values: Mapping[str, np.ndarray]) -> tuple[int, ...]:
-    """The common leading dimensions of arrays, which are by name; a ModelError if they do not fit together."""
+    """The common leading dimensions of arrays, given by name; a ModelError if they do not fit together."""
     try:
         return np.broadcast_shapes(*(value.shape[:-1] for value in values.values()))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Files that a user asks for: refused at once where they cannot be written, and complete or not there."""
+"""Files that a user asks for: refused at once where they cannot be written, and written completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coupler.model.wording import clipped
 
 
 def check_target(path: Any) -> Path:
-    """The path, refused where no file can be written to it, which is tried; an existing file stays.
+    """The path, after trying that a file can be written there; an existing file stays.
 
     Raises:
         ModelError: naming the path and what is wrong with it.
@@ -36,7 +36,7 @@ def check_target(path: Any) -> Path:
 
 
 def made_folder(path: Path) -> Path:
-    """The path of a folder, which is made if it does not exist.
+    """The path of a folder, which is created if it does not exist.
 
     Raises:
         ModelError: if it cannot be made.

@@ -23,8 +23,8 @@ class GivenParameters:
 
     Attributes:
         base: the robot without them.
-        variant: the robot in which they are nodes, shared by all robots with the same layout.
-        layout: which numbers of each parameter are inputs.
+        variant: the robot in which these numbers are nodes, shared by all robots with the same layout.
+        layout: the numbers of each parameter that are inputs.
         packed: (..., n), all inputs, as programs take them.
         by_name: the parameters as they were given; None where only the inputs are known.
     """
@@ -43,7 +43,7 @@ class GivenParameters:
 
 @dataclass(frozen=True)
 class Layout:
-    """Which numbers of parameters are inputs of programs, in order.
+    """The numbers of parameters that are inputs of programs, in order.
 
     Structure keeps programs short and their memory small. Numbers that are zero in the robot, and in all parameters it
     was ever given, are not inputs; entries of an inertia that were always equal share one. So an inertia has at most
@@ -152,13 +152,13 @@ def _batch_markers(
 
 
 def _carriers(robot: Robot, joint: str) -> list[str]:
-    """A joint of the tree and the joints that carry it; nothing for a loop."""
+    """The names of a joint of the tree and of the joints that carry it; empty for a loop."""
     tree, number = robot.tree, robot.tree.number.get(joint)
     return [] if number is None else [tree.links[link].joint for link in tree.carriers(number)]
 
 
 def _structure(values: np.ndarray, shared: bool) -> tuple[int, ...]:
-    """The input of each entry, for n values of that size; where inputs may be shared, equal entries have the same."""
+    """For n values of one size, the number of each entry's input; where sharing is allowed, equal entries share one."""
     first = list[int]()  # for each entry, the first that equals it
     for j, column in enumerate(values.T):
         equal = (i for i in range(j) if shared and first[i] == i and np.array_equal(values[:, i], column))

@@ -32,7 +32,7 @@ _NOT_NEGATIVE = {"mass", *OF_JOINTS, *OF_SHAPES, "free_length", "length", "servo
 
 
 def parameters_of(robot: Robot) -> Mapping[str, np.ndarray]:
-    """By name, all numbers of a robot that can be given as parameters."""
+    """All numbers of a robot that can be given as parameters, by name."""
     values: dict[str, np.ndarray] = {}
     for name, value in _numbers(robot):
         values[name] = np.array(value, dtype=float)
@@ -42,7 +42,7 @@ def parameters_of(robot: Robot) -> Mapping[str, np.ndarray]:
 
 
 def _ambiguous(robot: Robot) -> set[str]:
-    """Names that two numbers have, as a joint and a shape may have the same name."""
+    """Names that stand for two numbers, since a joint and a shape may have the same name."""
     return {name for name, count in Counter(name for name, _ in _numbers(robot)).items() if count > 1}
 
 
@@ -116,7 +116,7 @@ def checked_parameters(robot: Robot, given: Mapping[str, Any]) -> dict[str, np.n
 
 
 def _unknown(robot: Robot, name: Any) -> str:
-    """A message that there is no such parameter, and what there is instead."""
+    """A message that a parameter is unknown, with the names that exist instead."""
     parameters, (quantity, _, owner) = robot.parameters, str(name).partition(":")
     if name in _ambiguous(robot):
         return f"parameter {name!r}: two parts have it, which are both called {owner!r}; rename one"

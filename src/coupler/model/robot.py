@@ -55,17 +55,17 @@ class Robot(RobotChanges):
         tree: the moving links, in the form that algorithms use.
         cluster_tree: the clusters that links are grouped into.
         states: the configurations, and how they are closed.
-        shapes: what bodies are drawn and touch with.
+        shapes: the shapes with which bodies are drawn and touch.
         keyframes: named states (q, v).
-        actuators: what drives it, in the order of description; see `Actuator`. A joint that is marked as actuated, and
-            on which none of these acts, has a motor of its own name with the joint's limits.
+        actuators: motors, servos and dampers, in the order of description; see `Actuator`. A joint that is marked as
+            actuated, and on which none of these acts, has a motor of its own name with the joint's limits.
         exclusions: pairs of bodies that never touch; one of them may be "ground".
         contact_pairs: pairs of shapes that may touch whatever their groups are, with their own friction.
         precision: m or rad, the rounding of its numbers for which rows of loops were dropped; 0 if none were.
         locks_idle: whether idle freedoms are locked; see `RobotBuilder.build`.
         closed_forms: by name, the closed forms of loops and couplings that are closed analytically.
         closure: by name, how each loop and coupling was asked to be closed; see `with_closure`.
-        backend: what runs its programs; see `with_backend`.
+        backend: the back end that runs its programs; see `with_backend`.
         given: the parameters that its programs take as inputs; see `with_parameters`. All other attributes describe the
             robot without them.
     """
@@ -98,7 +98,7 @@ class Robot(RobotChanges):
         return path
 
     def _repr_svg_(self) -> str:
-        """The same picture, as notebooks ask for it."""
+        """The picture of `draw`, for notebooks."""
         with imports():
             from coupler.view.robot_graph import robot_picture  # a call upwards: pictures know robots
 

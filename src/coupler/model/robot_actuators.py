@@ -122,7 +122,7 @@ def _rows(robot: Robot, actuator: Actuator) -> Rows:
 
 
 def _rates(robot: Robot, poses: int) -> Iterator[np.ndarray]:
-    """G at the neutral configuration, and at random ones."""
+    """Yields G (joint velocities w = G v) at the neutral configuration and at random ones."""
     rng = np.random.default_rng(0)
     for i in range(poses):
         q = robot.states.random(rng) if i else robot.states.neutral

@@ -1,4 +1,4 @@
-"""Variations of a robot: the same robot with other numbers, shapes or actuators, or with loops closed differently."""
+"""Variations of a robot: with other numbers, shapes or actuators, or with loops closed differently."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class RobotChanges(RobotStates):
         return cast("Robot", self)
 
     def with_gravity(self, gravity: Any) -> Robot:
-        """The same robot under another gravity, 3, m/s², in the world's axes."""
+        """This robot under another gravity, 3, m/s², in the world's axes."""
         return self._changed(("gravity",), gravity=numbers("gravity", gravity, (3,)))
 
     @property
@@ -73,7 +73,7 @@ class RobotChanges(RobotStates):
         return parameters_of(self._robot)
 
     def with_parameters(self, parameters: Mapping[str, Any]) -> Robot:
-        """The same robot with other numbers, which its programs take as inputs: other values compile nothing again.
+        """This robot with other numbers, which its programs take as inputs: other values compile nothing again.
 
             masses = np.random.uniform(2.0, 5.0, 4096)
             fleet = robot.with_parameters({"mass:torso": masses})
@@ -116,7 +116,7 @@ class RobotChanges(RobotStates):
         return replace(self._robot, states=variant.states.with_given(packed), given=given)
 
     def _changed(self, replaced: tuple[str, ...] = (), **parts: Any) -> Robot:
-        """The same robot with other parts; given parameters are kept, unless their names start with `replaced`."""
+        """A copy with other parts; given parameters are kept, unless their names start with `replaced`."""
         if self.given is None:
             return replace(self._robot, **parts)
         kept = {name: value for name, value in self.given.values.items() if not name.startswith(replaced or ("/",))}
@@ -125,7 +125,7 @@ class RobotChanges(RobotStates):
     def with_floor(
         self, friction: float | None = None, height: float = 0.0, *, restitution: float | None = None
     ) -> Robot:
-        """The same robot over a floor, the plane z = height, for contact points and shapes to touch.
+        """This robot over a floor, the plane z = height, for contact points and shapes to touch.
 
         Args:
             friction: coefficient of sliding friction; if None, the other shape's counts, or else 1.
@@ -137,7 +137,7 @@ class RobotChanges(RobotStates):
     def with_terrain(
         self, heights: Any, size: Any, at: Place = (0.0, 0.0, 0.0), turned: Any = None, *, friction: float | None = None
     ) -> Robot:
-        """The same robot over uneven ground, for contact points and shapes to touch.
+        """This robot over uneven ground, for contact points and shapes to touch.
 
         Args:
             heights: n × m, heights over a grid, m; rows run along x and columns along y; see `HeightField`.
@@ -163,7 +163,7 @@ class RobotChanges(RobotStates):
         torsion: float | None = None,
         rolling: float | None = None,
     ) -> Robot:
-        """The same robot with one more shape, such as an obstacle in the world.
+        """This robot with one more shape, such as an obstacle in the world.
 
         Args:
             name: the shape's name, which no other shape may have.
@@ -193,7 +193,7 @@ class RobotChanges(RobotStates):
         return next(new for new in (name, *(f"{name}{i}" for i in range(2, 10**6))) if new not in names)
 
     def with_actuators(self, actuators: Iterable[Actuator]) -> Robot:
-        """The same robot with other actuators in place of its own.
+        """This robot with other actuators in place of its own.
 
             servos = [motor.position_servo(stiffness=100.0, damping=3.0) for motor in robot.actuators]
             robot = robot.with_actuators(servos)
@@ -218,7 +218,7 @@ class RobotChanges(RobotStates):
         return robot._changed(("servo_",), actuators=actuators_of(robot, given))
 
     def with_backend(self, backend: Backend) -> Robot:
-        """The same robot, with its dynamics and simulations run by another back end.
+        """This robot, with its dynamics and simulations run by another back end.
 
         Args:
             backend: "llvm" for machine code; "interpreter" for NumPy, one operation at a time; or "python", which calls
@@ -226,11 +226,11 @@ class RobotChanges(RobotStates):
                 the functions of couplings.
         """
         if not isinstance(backend, str) or backend not in get_args(Backend):
-            raise ModelError(f"backend: there is no {clipped(backend)}; there are {listed(get_args(Backend))}")
+            raise ModelError(f"backend must be one of {listed(get_args(Backend))}, got {clipped(backend)}")
         return self._changed(backend=backend)
 
     def with_closure(self, closure: ClosureChoice) -> Robot:
-        """The same robot with its loops closed analytically or numerically. [003, §III-B]
+        """This robot with its loops closed analytically or numerically. [003, §III-B]
 
             robot.with_closure("numerical")
             robot.with_closure({"left_ankle": "analytical"})
@@ -261,7 +261,7 @@ class RobotChanges(RobotStates):
         return replace(robot, remarks=remarks, warnings=self.warnings, backend=self.backend)
 
     def spanning_tree(self) -> Robot:
-        """The same robot with its loops opened: all joints are independent, even those that move no mass."""
+        """This robot with its loops opened: all joints are independent, even those that move no mass."""
         from coupler.model.compose import compose  # which makes robots
 
         self.check_fixed("spanning_tree")

@@ -64,7 +64,7 @@ class RobotParts:
         if self.given is not None:  # its programs are those of its base, so that both must have the same parts
             apart = [part.name for part in fields(self) if part.name not in ("given", "states")]
             if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):
-                raise ModelError(f"robot {self.name!r} has parameters: change it first, and give them then")
+                raise ModelError(f"robot {self.name!r} has parameters: change the robot first, then give it parameters")
 
     def check_fixed(self, method: str) -> None:
         """Raises a ModelError for a robot with given parameters: what is built from its parts would lack them."""
@@ -92,12 +92,12 @@ class RobotParts:
 
     @property
     def body_names(self) -> list[str]:
-        """All bodies, in the order of their description; `f_ext` has the same order."""
+        """The names of all bodies, in the order of their description; `f_ext` has the same order."""
         return list(self.bodies)
 
     @property
     def joint_names(self) -> list[str]:
-        """All joints of the spanning tree, fixed ones included, in the order of their description."""
+        """The names of all joints of the spanning tree, fixed ones included, in the order of their description."""
         return [joint.name for joint in self.joints]
 
     @property
@@ -118,7 +118,7 @@ class RobotParts:
 
     @property
     def frame_names(self) -> list[str]:
-        """The named frames and contact points, body by body."""
+        """The names of frames and contact points, body by body."""
         return [name for body in self.bodies.values() for name in (*body.frames, *body.contacts)]
 
     @property
@@ -129,7 +129,7 @@ class RobotParts:
 
     @property
     def actuator_names(self) -> list[str]:
-        """All actuators, in the order in which `Simulation.step(motors=...)` takes controls."""
+        """The names of all actuators, in the order in which `Simulation.step(motors=...)` takes controls."""
         return [actuator.name for actuator in self.actuators]
 
     def q_slice(self, joint: str) -> slice:
@@ -152,7 +152,7 @@ class RobotParts:
         return slice(int(places[0]), int(places[-1]) + 1)
 
     def _siblings(self, joint: str) -> list[str]:
-        """The independent joints in a joint's cluster."""
+        """The names of the independent joints in a joint's cluster."""
         cluster = self.cluster_tree.cluster_of[self._link(joint)]
         members = {self.tree.links[link].joint for link in self.cluster_tree.clusters[cluster].bodies}
         return [name for name in self.independent_joints if name in members]

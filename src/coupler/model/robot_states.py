@@ -50,7 +50,7 @@ class RobotStates(RobotParts):
         return self.states.random(rng)[self.embedding.q_index], rng.normal(size=self.nv)
 
     def _closed_anew(self, q: np.ndarray) -> np.ndarray:
-        """A configuration that is closed for the numbers of the description, closed for the given parameters."""
+        """Closes, for the given parameters, a configuration that is closed for the numbers of the description."""
         return q if all(self.embedding.explicit) else self.close(q)
 
     def close(self, q: Any, hold: Iterable[str] = ()) -> np.ndarray:
@@ -199,7 +199,7 @@ class RobotStates(RobotParts):
         return ClusterJoint(self.cluster_tree, self.embedding, p, cluster).subspaces()
 
     def loop_errors(self, q: Any) -> dict[str, np.ndarray]:
-        """By name, how far each loop and coupling is from closed: its largest residual, (...), m or rad."""
+        """The error of each loop and coupling, by name: its largest residual, (...), m or rad; zero when closed."""
         closure = self.embedding.closure
         p = self._positions(q)
         if not closure.loops:
@@ -229,7 +229,7 @@ class RobotStates(RobotParts):
 
 
 def _by_name(what: str, given: Any) -> Mapping[str, Any]:
-    """A mapping from names of joints."""
+    """What a user gave, after checking that it is a mapping with joint names as keys."""
     if not isinstance(given, Mapping):
         raise ModelError(f"{what} must be a dictionary by names of joints, got {clipped(given)}")
     return given

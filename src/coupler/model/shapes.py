@@ -44,7 +44,7 @@ class Capsule(Geometry):
 
     Attributes:
         radius: m.
-        length: of the cylinder alone, m.
+        length: length of the cylinder alone, m.
     """
 
     radius: float
@@ -135,7 +135,7 @@ class Shape:
         priority: of two shapes, the one with the higher priority determines the friction of their contacts; of equal
             ones, the one with the larger friction.
         torsion: torsional friction: the largest moment about the normal over the normal force, m; None for none.
-        rolling: rolling friction: the same about the tangents.
+        rolling: rolling friction: the largest moment about a tangent over the normal force, m; None for none.
     """
 
     name: str
@@ -184,7 +184,7 @@ class ContactPair:
         first, second: names of the shapes.
         friction: the coefficient of sliding friction.
         torsion: torsional friction: the largest moment about the normal over the normal force, m; None for none.
-        rolling: rolling friction: the same about the tangents.
+        rolling: rolling friction: the largest moment about a tangent over the normal force, m; None for none.
     """
 
     first: str

@@ -28,10 +28,10 @@ def best_slides(
     """How far to slide the frame of each link along its joint's axis, z, m; the first link is the ground.
 
     Args:
-        parents: of each link; parents come before children.
+        parents: the parent of each link; parents come before children.
         kinds: their joints, with axes along z.
         placements: from each parent link's frame to the joint's.
-        inertias: of the links, in their frames.
+        inertias: the inertias of the links, in their frames.
     """
     count = len(parents)
     children: list[list[int]] = [[] for _ in range(count)]
@@ -65,7 +65,7 @@ def slid(placement: Transform, parent: float, slide: float) -> Transform:
 
 
 def _shifts(placement: Transform, parent: np.ndarray, slides: np.ndarray) -> np.ndarray:
-    """Where a joint's frame is in its parent link's, for slides of the parent and its own: parents × slides × 3."""
+    """The origin of a joint's frame in its parent link's frame, for slides of both: parents × slides × 3."""
     z = np.array([0.0, 0.0, 1.0])
     return placement.r - parent[:, None, None] * z + slides[None, :, None] * placement.E[2]
 

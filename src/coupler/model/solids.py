@@ -68,12 +68,12 @@ def _moments(what: str, geometry: Geometry) -> tuple[float, np.ndarray, np.ndarr
 
 
 def _round(volume: Any, squares: Any) -> tuple[float, np.ndarray, np.ndarray]:
-    """The same of a solid that is symmetric about its coordinate planes, by its volume and the means of x², y², z²."""
+    """`_moments` of a solid symmetric about its coordinate planes, from its volume and the means of x², y², z²."""
     return float(volume), np.zeros(3), float(volume) * np.diag(np.asarray(squares, dtype=float))
 
 
 def _moments_of_hull(what: str, hull: Hull) -> tuple[float, np.ndarray, np.ndarray]:
-    """The same of a hull: sums over tetrahedra from a point inside to the triangles of its faces."""
+    """`_moments` of a hull: sums over tetrahedra from a point inside to the triangles of its faces."""
     with imports():  # a call upwards: contact knows what faces a hull has
         from coupler.contact.collision.faces import Faces
 

@@ -66,7 +66,7 @@ class ClusterJoint:
         return ClusterSubspaces(self.motion_subspace(), self._remap.force(active[:, self.independent]), Tc)
 
     def transform(self) -> ClusterTransform:
-        """From the links of the parent cluster to those of this one. [001, eq. 16-18]"""
+        """The transform from the links of the parent cluster to those of this one. [001, eq. 16-18]"""
         done: list[Transform] = []
         for step, parent in zip(self._step, self._parents, strict=True):
             done.append(step if parent is None else step @ done[parent])

@@ -29,7 +29,7 @@ def robot_text(robot: Robot) -> str:
 
 
 def _parameters(given: GivenParameters) -> str:
-    """The names of given parameters, and of how many states they are."""
+    """The names of given parameters, and for how many states they were given."""
     batch = given.packed.shape[:-1]
     return listed(given.values) + (f", of {' × '.join(map(str, batch))} states" if batch else "")
 
@@ -47,7 +47,7 @@ def notes_of(robot: Robot) -> list[str]:
 
 
 def idle_text(robot: Robot) -> str:
-    """Which bodies can move alone, by idle freedoms, and at which joints; empty if none can."""
+    """A sentence on bodies that can move alone (idle freedoms), and at which joints; empty if none can."""
     links = robot.tree.links
     bodies = [" with ".join(repr(links[link].name) for link in freedom.links) for freedom in robot.idle]
     joints = [repr(links[freedom.joint].joint) for freedom in robot.idle]
@@ -100,7 +100,7 @@ def _link(robot: Robot, link: int) -> str:
 
 
 def freedoms_text(robot: Robot, k: int) -> str:
-    """The number of freedoms of a cluster, and of how many if loops take some away."""
+    """The number of freedoms of a cluster, as "2 of 4 freedoms" if loops take some away."""
     entries = robot.tree.velocities_of(robot.cluster_tree.clusters[k].bodies)
     count = int(np.isin(entries, robot.embedding.v_index).sum())
     return counted(count, "freedom") if count == len(entries) else f"{count} of {len(entries)} freedoms"
@@ -114,7 +114,7 @@ def _independent(robot: Robot, k: int) -> str:
 
 
 def _actuators(robot: Robot) -> str:
-    """Its actuators by kind: motors, servos."""
+    """The robot's actuators by kind: motors, servos, dampers."""
     words = {"motor": ("motor", "motors"), "position": ("position servo", ""), "velocity": ("velocity servo", "")}
     words["damper"] = ("damper", "")
     parts = []

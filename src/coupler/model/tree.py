@@ -1,4 +1,4 @@
-"""The moving skeleton of a robot: a tree of links, each on one joint, and where its joints are in p and w."""
+"""The moving skeleton of a robot: a tree of links, each on one joint, and the places of joints in p and w."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Link:
         parent: the number of the link that carries it.
         start: the joint position near which loops are closed.
         placement: transform from the parent link's frame to the joint's predecessor frame.
-        inertia: the inertia of all its bodies, in its frame.
+        inertia: the inertia of all its bodies, in the link's frame.
         bodies: the names of all its bodies.
     """
 
@@ -159,7 +159,7 @@ class Tree:
         return np.maximum(np.maximum(lower - p, p - upper), 0.0)
 
     def links_of(self, joints: Iterable[str]) -> list[int]:
-        """The links of those of some joints that move, in their order."""
+        """The links of these joints, in order; joints that do not move are left out."""
         return [self.number[joint] for joint in joints if joint in self.number]
 
     def positions_of(self, links: Iterable[int]) -> np.ndarray:

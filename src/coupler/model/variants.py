@@ -52,7 +52,7 @@ def variant_of(robot: Robot, layout: Layout) -> Robot:
 
 
 class _Variant:
-    """The parts of a robot, with nodes in place of some numbers."""
+    """Makes the parts of a robot with nodes in place of some numbers."""
 
     def __init__(self, robot: Robot, parameters: Parameters, nodes: Mapping[str, Any], usual: np.ndarray) -> None:
         """Args: the robot, the inputs, the nodes by parameter name, and the values of the inputs in the robot."""
@@ -93,8 +93,8 @@ class _Variant:
         for coupling in base.couplings:
             if coupling.solves and self._own_numbers(coupling):
                 raise ModelError(
-                    f"coupling {coupling.name!r} solves {listed(coupling.solves)}, for the lengths that these have: "
-                    "its numbers cannot be given anew"
+                    f"coupling {coupling.name!r} solves {listed(coupling.solves)} for their original lengths only, so "
+                    "its numbers cannot be parameters"
                 )
         for constraint, _ in base.embedding.closure.constraints():
             if constraint.name in solved:

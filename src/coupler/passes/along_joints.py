@@ -42,7 +42,7 @@ def force_on_joints(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start
 
 
 def _force_on_joints_at_output(cluster: Visit[Any, Any], forces: Mapping[Any, Array], start: Array | None) -> Array:
-    """The same, of a cluster whose joints' motions are known as its output body sees them."""
+    """`force_on_joints` for a cluster whose joints' motions are known in the frame of its output body."""
     carried: dict[int, Array] = {}
     for body, force in forces.items():
         seen = body.Xo.transform_force(force)

@@ -58,7 +58,7 @@ class Output(Generic[B_co]):
 
     @property
     def v(self) -> Array:
-        """Its velocity; zero for the ground."""
+        """The output body's velocity; zero for the ground."""
         return np.zeros(6) if self.grounded else self._motion.v
 
     @property
@@ -68,7 +68,7 @@ class Output(Generic[B_co]):
 
     @property
     def a(self) -> Array:
-        """Its acceleration, with gravity included by accelerating the ground upward: a₀ = −a_g. [001, §VI-A]"""
+        """The output body's acceleration; gravity accelerates the ground upward, a₀ = −a_g. [001, §VI-A]"""
         return np.concatenate([np.zeros(3), -self._cluster.gravity]) if self.grounded else self._motion.a
 
     def collect(self, **values: Array) -> None:
@@ -159,7 +159,7 @@ class Body(Generic[B_co]):
 
     @property
     def entries(self) -> slice:
-        """Where its joint's velocity is among those of the cluster's joints."""
+        """The entries of its joint's velocity among the velocities of the cluster's joints."""
         return slice(*self.cluster.shape.starts[self.number : self.number + 2].tolist())
 
     @cached_property
@@ -169,7 +169,7 @@ class Body(Generic[B_co]):
 
     @cached_property
     def S(self) -> Array:
-        """Its rows of the cluster's motion subspace: S ẏ is its velocity relative to its output body. [001, eq. 24]"""
+        """Rows of the cluster's motion subspace: S ẏ is the velocity relative to the output body. [001, eq. 24]"""
         across_joint = self.subspace @ self.cluster.G[self.entries]
         return across_joint if self.parent is None else across_joint + self.X @ self.parent.S
 
@@ -187,7 +187,7 @@ class Body(Generic[B_co]):
 
     @cached_property
     def v(self) -> Array:
-        """Its velocity. A body that carries others loads it from memory after the first pass. [001, eq. 33]"""
+        """The body's velocity. A body that carries others loads it from memory after the first pass. [001, eq. 33]"""
         if self.carries and self.cluster.known_velocities:
             return self._motion.v
         if self.cluster.looped:
@@ -214,13 +214,13 @@ class Body(Generic[B_co]):
 
     @cached_property
     def IA(self) -> Array:
-        """Its articulated inertia, 6 × 6: I + Σ Xᵀ Iᵃ X over the clusters on it. [001, eq. 55]"""
+        """The body's articulated inertia, 6 × 6: I + Σ Xᵀ Iᵃ X over the clusters on it. [001, eq. 55]"""
         rigid = self.inertia.matrix()
         return rigid + self._motion.IA if self.carries else rigid
 
     @cached_property
     def pA(self) -> Array:
-        """Its articulated bias force: p + Σ Xᵀ pᵃ over the clusters on it. [001, eq. 55]"""
+        """The body's articulated bias force: p + Σ Xᵀ pᵃ over the clusters on it. [001, eq. 55]"""
         return self.p + self._motion.pA if self.carries else self.p
 
     @cached_property

@@ -51,7 +51,7 @@ class Steps:
 
 
 class CoupledClusters:
-    """Which clusters are coupled in a symmetric matrix over independent velocities: each with those that carry it.
+    """The pairs of clusters coupled in a symmetric matrix over independent velocities: each with those that carry it.
 
     A chain of 1,500 links has a million such pairs, so they are arrays and not lists.
 

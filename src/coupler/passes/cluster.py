@@ -41,7 +41,7 @@ class Visit(Generic[B_co, C_co]):
     ẇ = N ÿ + K⁺ k. Such coordinates exist wherever the loops are regular, and are valid in one configuration only.
 
     Attributes:
-        shape: what the cluster has in common with others.
+        shape: the cluster's shape, which it has in common with others.
         memory: the cluster's own record, and its parts of vectors over independent velocities.
         bodies: its bodies, parents first.
         outputs: the bodies of other clusters that carry it.
@@ -98,7 +98,7 @@ class Visit(Generic[B_co, C_co]):
         return jvp(moved, np.zeros(int(self.shape.starts[-1])), self.w)
 
     def elsewhere(self, q: list[Array]) -> Visit[B_co, C_co]:
-        """The same cluster with its joints at other positions, and nothing loaded from memory."""
+        """This cluster with its joints at positions q, and nothing loaded from memory."""
         fresh = replace(self.context, seen_before=False, moving=False, looped=False)
         other: Visit[B_co, C_co] = Visit(self.views, self.shape, fresh)
         other.q = q

@@ -89,7 +89,7 @@ class ActuatedGroups:
         right_side: Vector,
         vectors: Mapping[str, tuple[Vector, bool]],
     ) -> None:
-        """Writes the same steps into vectors that exist already.
+        """Writes the steps of `solve`, with the answers in a vector that exists already.
 
         Args:
             solution: as for `solve`.

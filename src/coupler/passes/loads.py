@@ -33,7 +33,7 @@ def add_loads(sweep: Sweep[Any, Any], external: bool) -> Buffer | None:
 
 
 def collect_loads(sweep: Sweep[Any, Any], forces: Buffer | None) -> None:
-    """Writes the same steps for the poses that bodies have now, with the forces of an existing input or none."""
+    """Writes the steps of `add_loads` for the poses that bodies have now, with forces of an existing input or none."""
     robot, builder, tree = sweep.robot, sweep.builder, sweep.robot.tree
     sweep.outward(locate, new_velocities=True)
     builder.loop(_unload, body=sweep.bodies(sweep.links))
@@ -68,7 +68,7 @@ def add_element_energy(sweep: Sweep[Any, Any], energy: Buffer) -> None:
 def _elements(sweep: Sweep[Any, Any]) -> Iterator[tuple[PointElement, dict[str, Any]]]:
     """Springs and dampers with their points in the frames of links, and windows for a kernel over one of them.
 
-    These are the memory of its two ends, which the ground does not have, and its numbers that depend on parameters.
+    The windows are the memory of its two ends (the ground has none), and its numbers that depend on parameters.
     """
     place = sweep.robot.tree.place
     for element in sweep.robot.elements:

@@ -162,7 +162,7 @@ class Loops:
         return self._equations[i].end.E
 
     def spared(self, i: int, constraint: LoopConstraint, multipliers: Array) -> dict[int, Array]:
-        """By body, how much less its tree joint transmits because of a loop joint, in the body's frame.
+        """For each body the force that a loop joint takes off its tree joint, in the body's frame.
 
         The loop joint's force acts on its second body, and the opposite force on its first. So tree joints on the way
         to the second body transmit so much less, and those on the way to the first so much more.

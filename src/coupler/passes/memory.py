@@ -128,6 +128,6 @@ def _collecting_slots(robot: Robot) -> dict[int, int]:
 
 
 def _size_of_kept(shape: ClusterShape, i: int) -> int:
-    """How many numbers a joint stores of its position."""
+    """The number of numbers that a joint stores of its position."""
     kind = shape.kinds[i]
     return len(kind.keep(kind.neutral()))

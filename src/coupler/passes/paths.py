@@ -160,7 +160,7 @@ def _begin(frame: View) -> None:
 
 
 def _product(common: list[View], lower: list[View], upper: list[View]) -> None:
-    """Σ χ Ω, by rows, and its transpose; a block on the diagonal is symmetric and is written once."""
+    """Stores Σ χ Ω, by rows, and its transpose; a block on the diagonal is symmetric and is written once."""
     total: Any = reduce(add, (body.chiT.T @ body.Omega for body in common), np.zeros((6, 6)))
     for row, target in enumerate(lower):
         target.x = total[row] if upper else np.array([total[min(row, j), max(row, j)] for j in range(6)])

@@ -31,7 +31,7 @@ class Place(NamedTuple):
         return Place(buffer, start, Field.of(shape))
 
     def transposed(self) -> Place:
-        """The same matrix, seen as its transpose."""
+        """The transpose of this matrix, in the same place."""
         rows, columns = self.field.shape
         places = np.array(self.field.places).reshape(rows, columns).T.ravel().tolist()
         return Place(self.buffer, self.start, Field((columns, rows), tuple(places)))
@@ -45,7 +45,7 @@ class Place(NamedTuple):
 
     @staticmethod
     def whole(buffer: Buffer, shape: int | tuple[int, ...] | Field) -> Place:
-        """All of a buffer."""
+        """A place that is a whole buffer."""
         return Place.of(buffer, 0, shape)
 
 
@@ -191,7 +191,7 @@ def _copy(x: Any) -> Any:
 
 
 class _Number:
-    """A constant array as a key, equal only to itself."""
+    """Wraps a constant array as a key that is equal only to itself."""
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
@@ -207,7 +207,7 @@ def _named(value: Any, places: dict[Any, str]) -> Any:
 
 
 def _layout(value: Any) -> Hashable:
-    """What a trace depends on in a field's place."""
+    """A key for what a trace depends on in a field's place."""
     return ("constant", value.values.shape) if isinstance(value, _Number) else (value.buffer, value.field)
 
 

@@ -32,7 +32,7 @@ _MAX_SHAPES = 12  # if there would be more, zeros and ones are left to the table
 
 @dataclass(frozen=True, eq=False)
 class ClusterShape:
-    """What clusters have in common. Bodies are numbered within the cluster, parents first.
+    """A shape: what clusters that share a trace have in common. Bodies are numbered within the cluster, parents first.
 
     Attributes:
         kinds: for each body the kind of its joint.
@@ -95,7 +95,7 @@ class ClusterShape:
 
     @cached_property
     def loop_pattern(self) -> np.ndarray:
-        """Which entries of K, the Jacobian of the loops, may differ from zero."""
+        """The pattern of K, the Jacobian of the loops: flags for entries that may differ from zero."""
         rows = []
         for constraint in self.constraints:
             assert not isinstance(constraint, Solution)
@@ -107,12 +107,12 @@ class ClusterShape:
 
     @cached_property
     def null_space(self) -> NullSpace:
-        """How N and K⁺ of large loops are found, and where they may differ from zero; see `Visit`."""
+        """The plan by which N and K⁺ of large loops are computed, with their patterns; see `Visit`."""
         return NullSpace.of(self.loop_pattern)
 
     @cached_property
     def factors(self) -> Factors | None:
-        """Where the factors of D are along the basis N; None if they are not much fewer numbers than those of D⁻¹."""
+        """The pattern of the factors of D along the basis N; None if they are not much fewer numbers than D⁻¹ has."""
         if self.solved or self.couples or not self.is_large:
             return None
         starts, count = self.starts, int(self.starts[-1])
@@ -156,7 +156,7 @@ Numbers = dict[str, np.ndarray]
 
 @dataclass(eq=False)
 class Instance:
-    """What belongs to one cluster and not to its shape.
+    """The links and numbers of one cluster, which its shape does not tell.
 
     Attributes:
         links: the links that are its bodies.
@@ -247,7 +247,7 @@ class Clusters:
         return bool(np.abs(skewed).max() <= _ROUNDING * scale and np.abs(h[:2]).max() ** 2 <= _ROUNDING**2 * m * scale)
 
     def _constraints(self, number: int) -> Sequence[Solution | Constraint]:
-        """What constrains a cluster: solutions, or constraints without their redundant rows."""
+        """The constraints of a cluster: solutions, or constraints without their redundant rows."""
         if number not in self._loop:
             return ()
         embedding, i = self._robot.embedding, self._loop[number]
@@ -271,7 +271,7 @@ def _model(link: Link) -> Numbers:
 
 
 def _pattern(values: np.ndarray) -> Hashable:
-    """Which entries are exactly 0, 1 or −1; 2 stands for all others."""
+    """A key for the entries that are exactly 0, 1 or −1; 2 stands for all others."""
     if values.dtype == object:
         values = np.array([float(x) if is_known(x) else 2.0 for x in values.ravel()])
     return tuple(np.where(np.isin(values, (0.0, 1.0, -1.0)), values, 2.0).ravel().tolist())

@@ -41,8 +41,8 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         leaf_bodies: whether bodies that carry nothing have memory, too.
         leaf_clusters: whether clusters that carry nothing store what follows from their positions, too.
         tangent: whether loops without a solution are seen along an orthonormal basis of their own; see `Visit`.
-        looped: whether large ones among these are seen by loops over their joints, which the program has to write:
-            see `TreeLoops`.
+        looped: whether large clusters with such loops are treated by loops over their joints, which the program has to
+            write: see `TreeLoops`.
         oriented: the links whose angles matter even if they are symmetric rotors; all links by default. Links that
             springs between points pull at are added if the program is loaded.
 
@@ -106,7 +106,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         """Runs a pass over all clusters, parents first.
 
         Args:
-            function: what is done at a cluster.
+            function: the function to run at each cluster.
             carriers: whether only clusters that carry others are visited.
             new_velocities: whether velocities have changed since earlier passes stored them. Clusters then load only
                 what follows from positions.

@@ -25,7 +25,7 @@ Slots = Mapping[str, Vector]  # vectors over all actuators, by the names of fiel
 
 
 class TermRecord(Record):
-    """What a cluster sees of one term of an actuator."""
+    """The fields that a cluster sees of one term of an actuator."""
 
     gear = provided()
     total = provided()  # the actuator's entry of a result that is a sum over its terms

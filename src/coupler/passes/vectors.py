@@ -18,8 +18,8 @@ class ProgramVectors:
     Attributes:
         robot: the robot.
         builder: the builder of the program.
-        vectors: those that clusters see their parts of, by name: q, and vectors over independent velocities.
-        totals: those that all clusters see as a whole, by name.
+        vectors: by name, q and the vectors over independent velocities; each cluster sees its part of them.
+        totals: by name, the vectors that all clusters see as a whole.
         results: the outputs.
     """
 

@@ -40,7 +40,7 @@ class ClusterParts(Generic[T]):
 
 
 class ClusterWindows(ClusterParts[Fields]):
-    """Where the fields of clusters lie, row by row, for all clusters that one kernel serves."""
+    """The places of clusters' fields, row by row, for all clusters that one kernel serves."""
 
     def windows(self) -> dict[str, Any]:
         """The parameters of a kernel, by the names of the attributes."""

@@ -14,7 +14,7 @@ from coupler.model.tolerances import WITHIN_LIMITS
 
 
 class Bounds:
-    """How far joints may move in each state: to their limits, or as far beyond them as they start.
+    """Bounds on the positions of joints in each state: their limits, or how far beyond them they start.
 
     Steps of independent joints are cut short. A step that takes other joints beyond their limits is not taken.
     """
@@ -38,14 +38,14 @@ class Bounds:
         return other
 
     def _room(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """How far independent joints can move down and up, (states, nv) each."""
+        """The distances that independent joints can move down and up, (states, nv) each."""
         now = np.zeros(self._lower.shape)
         for i, at, _, _ in self._places:
             now[:, i] = q[:, at]
         return self._lower - now, self._upper - now
 
     def held(self, q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        """Which independent joints are at a limit that a step would cross."""
+        """Flags for independent joints at a limit that a step would cross."""
         back, forth = self._room(q)
         return ((step < 0.0) & (back >= -WITHIN_LIMITS)) | ((step > 0.0) & (forth <= WITHIN_LIMITS))
 

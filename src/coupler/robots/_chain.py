@@ -1,4 +1,4 @@
-"""What chains of links and rotors share: parts that are all identical, or random."""
+"""Common parts of chains of links and rotors, either all identical or random."""
 
 from __future__ import annotations
 

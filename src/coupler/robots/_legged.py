@@ -1,4 +1,4 @@
-"""What legged robots share: left and right sides, rotors, and the corners of a torso."""
+"""Common parts of legged robots: left and right sides, rotors, and the corners of a torso."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def rotor_inertia(axis: Sequence[int], spin: float, across: float) -> list[float
 
 
 def foot_point(b: RobotBuilder, name: str, body: str, at: Point, again: bool) -> None:
-    """A contact point of a foot. The reference data have most of them a second time, as end effectors: a frame here."""
+    """Adds a contact point of a foot; `again` adds a frame there, as the reference data have an end effector, too."""
     b.contact(name, body, at)
     if again:
         b.frame(f"{name}__ee", body, at)
 
 
 def torso_contacts(b: RobotBuilder, half: Point) -> None:
-    """Contact points at the eight corners of a box with the given half lengths, numbered with x changing fastest."""
+    """Adds contact points at the eight corners of a box with these half lengths, numbered with x changing fastest."""
     for number, (z, y, x) in enumerate(product((1, -1), repeat=3), 1):
         b.contact(f"torso-contact-{number}", BASE, (x * half[0], y * half[1], z * half[2]))

@@ -150,7 +150,7 @@ def charmie(*, independent: str = "joints", springs: Mapping[str, Spring | None]
 def _add(
     b: StrutBuilder, name: str, weight: tuple, row: tuple, turned: tuple | None = None, driven: bool = True
 ) -> None:
-    """A main body and its joint, which its own motor drives unless it is fixed or one of the two indirect ones."""
+    """Adds a main body and its joint, which its own motor drives unless it is fixed or one of the two indirect ones."""
     mass, centre, moments = weight
     kind, axis, carrier, at = row
     b.body(name, mass, _metres(centre), inertia_matrix(moments))
@@ -170,7 +170,7 @@ def _add(
 
 
 def _balance(b: StrutBuilder, side: int, spring: Spring | None) -> None:
-    """Half of the mechanism that balances the squat: a lever on body 3, held up by a spring, under a slider of body 4.
+    """Adds half of the mechanism that balances the squat: a sprung lever on body 3, under a slider of body 4.
 
     [004, eq. 22 to 27, Fig. 7]
     """

@@ -86,6 +86,6 @@ def _limb(b: RobotBuilder, parent: str, side: str, rows: Limb) -> None:
 
 
 def _spoken(body: str) -> str:
-    """What joints call a body: left-hip-pitch for left_hip_p."""
+    """The part of a joint's name that names its body: left-hip-pitch for left_hip_p."""
     words = ("base" if body == "pelvis" else body).split("_")
     return "-".join(TURNS.get(word, word) for word in words)

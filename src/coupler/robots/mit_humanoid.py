@@ -103,14 +103,14 @@ def mit_humanoid(rotors: bool = True) -> Robot:
 
 
 def add_arm(b: RobotBuilder, side: str, base: str, rotors: bool = True) -> None:
-    """An arm, from the shoulder to the hand."""
+    """Adds an arm, from the shoulder to the hand."""
     forearm = _add_geared(b, side, base, _ARM, rotors)
     b.contact(f"{side}_elbow_contact", forearm, (0.0, 0.0, 0.0))
     b.contact(f"{side}_hand_contact", forearm, (0.0, 0.0, -0.27))
 
 
 def add_leg(b: RobotBuilder, side: str, base: str, rotors: bool = True) -> None:
-    """A leg, from the hip to the foot. Both rotors below the hip are in the thigh; a belt leads to the ankle."""
+    """Adds a leg, from the hip to the foot. Both rotors below the hip are in the thigh; a belt leads to the ankle."""
     thigh = _add_geared(b, side, base, _HIP, rotors)
     if not rotors:
         foot = _add_link(b, side, _add_link(b, side, thigh, _KNEE), _ANKLE)

@@ -163,13 +163,13 @@ def rh5_manus(*, floating: bool = False) -> Robot:
 
 
 def _close(b: RobotBuilder, actuator: str, moved: str, kind: Spherical | Held) -> None:
-    """The tip of an actuator on the body that it moves: where it is with all joints at zero."""
+    """Adds the loop at the tip of an actuator, on the body that it moves, closed with all joints at zero."""
     at = _at_zero(actuator) @ _at_zero(moved).inverse()
     b.loop(f"{actuator}_loop", kind, f"{moved}_Link", f"{actuator}_Link", at)
 
 
 def _at_zero(name: str) -> Transform:
-    """From the frame of the base to that of a body, with all joints at zero."""
+    """The transform from the frame of the base to that of a body, with all joints at zero."""
     if name not in JOINTS:
         return Transform.identity()
     carrier, _, at, turned = JOINTS[name]

@@ -39,7 +39,7 @@ HIP = HipDifferential(HIP_HEIGHT, HIP_CRANK, HIP_SIDE, HIP_ROD, GEAR)
 
 
 def knee_and_ankle(degree: float) -> KneeAnkleDifferential:
-    """The differential of knee and ankle, for what a degree is in rad."""
+    """The differential of knee and ankle, given the value of a degree in rad (the published code rounds π)."""
     angles = PIVOT_ANGLE * degree, ANKLE_CRANK_ANGLE * degree, ANKLE_LEVER_ANGLE * degree
     pivot, crank, lever = zip((PIVOT, ANKLE_CRANK, ANKLE_LEVER), angles, strict=True)
     return KneeAnkleDifferential(SHIN, pivot, crank, lever, ANKLE_ROD, GEAR)
@@ -81,7 +81,7 @@ def tello(*, as_shipped: bool = False) -> Robot:
     """The legs and the torso: 16 freedoms, 21 bodies. The rotors' velocities are independent in the differentials.
 
     Args:
-        as_shipped: with the differentials of the public code of the cluster algorithms, slips included: another
+        as_shipped: whether the differentials are those of the cluster algorithms' public code, slips included: another
             mechanism, see `shipped`.
     """
     b = RobotBuilder("tello")
@@ -90,7 +90,7 @@ def tello(*, as_shipped: bool = False) -> Robot:
 
 
 def add_tello(b: RobotBuilder, base: str, as_shipped: bool) -> None:
-    """The torso, on a free joint of the given name, and both legs, which differ in where they hang and in toes."""
+    """Adds the torso, on a free joint of this name, and both legs, which differ in where they hang and in toes."""
     hip, knee_ankle = shipped() if as_shipped else (HIP.opening, KNEE_ANKLE.opening)
     b.body("torso", *TORSO)
     b.joint(base, Free(), "ground", "torso")

@@ -19,7 +19,7 @@ _STRETCH = 1.01  # a step may be longer by this factor if that saves another one
 
 @dataclass(frozen=True)
 class Control:
-    """The bounds of steps.
+    """Bounds on steps whose length is controlled.
 
     Attributes:
         tolerance: the largest error of a step; see `integrate_motion`.
@@ -35,7 +35,7 @@ class Control:
 def adaptive_steps(
     rates: Rates, q: np.ndarray, x: np.ndarray, control: Control, targets: Sequence[float]
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-    """Time, q, carried velocities (see chart.py) and the number of failed attempts before, after each step.
+    """Yields after each step: time, q, carried velocities (see chart.py), and the number of failed attempts before it.
 
     Steps are cut to end at the targets.
 
@@ -61,7 +61,7 @@ def adaptive_steps(
 
 
 def _tried(control: Control, rates: Rates, *arguments: Any) -> tuple[Pair | None, float, str]:
-    """A step, if it is accurate enough; the ratio of its error to the tolerance; and why it was rejected, in words."""
+    """The step if it is accurate enough, else None; its error over the tolerance; and why it was rejected."""
     try:
         pair = pair_step(rates, *arguments)
         ratio = _error(rates.robot, pair) / control.tolerance

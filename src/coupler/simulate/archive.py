@@ -26,7 +26,7 @@ def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
 
 
 def load_arrays(path: Path, names: Iterable[str], others: Iterable[str] = ()) -> dict[str, np.ndarray]:
-    """Some arrays of a file, by name, and of the `others` those that exist.
+    """Arrays of a file, by name: all `names`, and those of the `others` that exist.
 
     Raises:
         ModelError: for a file that does not exist, is not an npz file, or lacks an array, naming it.
@@ -56,7 +56,7 @@ def _check_sizes(path: Path, archive: np.lib.npyio.NpzFile, size: int) -> None:
     """Refuses a file that unpacks into more than its own size: our arrays are not compressed."""
     members = archive.zip.infolist() if archive.zip is not None else []
     if sum(member.file_size for member in members) > size:
-        raise ModelError(f"{path}: its arrays are compressed, as none are that were written here")
+        raise ModelError(f"{path}: its arrays are compressed, which coupler's own files never are")
 
 
 def _array(path: Path, archive: np.lib.npyio.NpzFile, name: str) -> np.ndarray:

@@ -78,7 +78,7 @@ def carried_velocities(robot: Robot, q: np.ndarray, v: np.ndarray) -> np.ndarray
 
 
 def fitted(robot: Robot, q: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Carried velocities as loops allow them at q: w − K⁺ K w, with v a part of it."""
+    """Carried velocities projected onto those that loops allow at q: w − K⁺ K w, of which v is a part."""
     if x.shape[-1] == robot.nv:
         return x
     return np.concatenate(loop_velocities(robot, q, x[..., : robot.nv], x[..., robot.nv :]), axis=-1)
@@ -90,7 +90,7 @@ class _Layout:
     Attributes:
         loops: whether there are loops that q must close.
         quaternion_links: links whose orientations are carried.
-        place: where each entry of the velocities of all joints is carried, or -1.
+        place: for each entry of all joints' velocities, its place among the carried entries, or -1.
         size: the number of carried entries.
     """
 

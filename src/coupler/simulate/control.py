@@ -13,7 +13,7 @@ Controller = Callable[[float, np.ndarray, np.ndarray], Any]
 
 
 class Acting(NamedTuple):
-    """What acts in a step, as `Simulation.step` takes it; None for nothing."""
+    """The forces and controls in a step, as arguments of `Simulation.step`; None for none."""
 
     tau: Any
     f_ext: Any
@@ -48,5 +48,5 @@ class Control:
 
 
 def _are_several(controls: Any) -> bool:
-    """Whether these are controls of several actuators, and not that of one."""
+    """Whether these are controls of several actuators rather than of one."""
     return isinstance(controls, Mapping) or np.ndim(controls) > 0

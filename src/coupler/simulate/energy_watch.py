@@ -25,7 +25,7 @@ _CREEP = 0.02  # m/s: the energy of a robot at this speed is too small to report
 def known_gain(name: Any) -> str:
     """The chosen reaction to energy from nowhere, refused unless it is one of `GAINS`."""
     if name not in GAINS:
-        raise ModelError(f"on_energy_gain: there is no {name!r}; there are {listed(GAINS)}")
+        raise ModelError(f"on_energy_gain must be one of {listed(GAINS)}, got {name!r}")
     return str(name)
 
 
@@ -87,8 +87,8 @@ class Ledger:
     def _add(self, forces: Any, first: np.ndarray, last: np.ndarray, stopped: np.ndarray) -> None:
         """Adds the work of forces in a step, in which their velocities change from the first to the last.
 
-        What is stopped within a step may have moved with either velocity. The most work that each force can have done
-        counts then, τ v for the better v, because contacts undo what forces do in between.
+        A joint that is stopped within a step may have moved with either velocity. The most work that each force can
+        have done counts then, τ v for the better v, because contacts undo what forces do in between.
         """
         power = _dot(forces, first + last)
         if stopped.any():
@@ -96,9 +96,9 @@ class Ledger:
         self._work = self._work + 0.5 * self._engine.step * power
 
     def gained(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The energy that the method has made up, J, NaN where it is unknown; and whether a state has to be told.
+        """The energy that the method has made up, J, NaN where it is unknown; and which states to report.
 
-        That is where it is too much, and where velocities are out of bounds.
+        States are reported if they have gained too much, or if their velocities are out of bounds.
         """
         kinetic, potential = self._engine.energies(states)
         total = np.where(is_between_phases(self._engine, states), np.nan, kinetic + potential - self._work)
@@ -157,7 +157,7 @@ class EnergyWatch:
 
 
 def is_between_phases(engine: Engine, states: np.ndarray) -> np.ndarray:
-    """(...,): whether contacts of states were stopped, and will rebound in place in the next step.
+    """For each state, (...,), whether its contacts were stopped, and will rebound in place in the next step.
 
     The rebound returns some of the energy that the first phase has taken.
     """
@@ -165,12 +165,12 @@ def is_between_phases(engine: Engine, states: np.ndarray) -> np.ndarray:
 
 
 def least_gain(engine: Engine) -> float:
-    """The energy that is too small to report, J."""
+    """The largest energy gain that is too small to report, J."""
     return 0.5 * engine.robot.mass * _CREEP**2
 
 
 def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
-    """Where a state has impulses at limits, and the velocities of these joints, except dependent ones."""
+    """The entries of a state that are impulses at limits, and velocities of these joints, except dependent ones."""
     robot, layout, rows, velocities = engine.robot, engine.layout, list[int](), list[int]()
     if not layout.limited:
         return np.array(rows, int), np.array(velocities, int)

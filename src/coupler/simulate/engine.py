@@ -77,7 +77,7 @@ class Engine(StepPrograms):
         return state
 
     def given(self, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
-        """Configurations and velocities from the user or by default, which may not be those of states.
+        """The user's configurations and velocities, or the defaults; not yet checked to be possible states.
 
         Raises:
             ModelError: for arguments of a wrong shape.
@@ -101,22 +101,22 @@ class Engine(StepPrograms):
         return q, v
 
     def _start(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The same as `start` for arrays of the right shape, which are checked to be states."""
+        """`start` for arrays of the right shape, which are checked to be possible states."""
         q, v = (numbers(*x, batch=True) for x in (("q", q, (self.robot.nq,)), ("v", v, (self.robot.nv,))))
         if q.size:
             self.robot.check_closed(q)
         return self.layout.start(self.robot, q, v)
 
     def start_batch(self, q: np.ndarray, v: np.ndarray, batch: tuple[int, ...]) -> tuple[np.ndarray, dict[int, str]]:
-        """(n, state): all states of a batch to start from, and for those that are none, why, by number.
+        """States of a batch to start from, (n, state), and why some are impossible, by their number.
 
-        A state that is none is replaced by one that is.
+        An impossible state is replaced by a possible one.
 
         Args:
             q, v: (..., nq) and (..., nv), which the batch's leading dimensions fit; see `given`.
 
         Raises:
-            ModelError: if there is no state among them.
+            ModelError: if no state is possible.
         """
         count, size, reasons = math.prod(batch), self.layout.state, dict[int, str]()
         if self.robot.given is not None and self.robot.given.packed.ndim > 1:
@@ -135,7 +135,7 @@ class Engine(StepPrograms):
     def _start_those_that_are(
         self, q: np.ndarray, v: np.ndarray, batch: tuple[int, ...]
     ) -> tuple[np.ndarray, dict[int, str]]:
-        """The same for (n, nq) and (n, nv), of which some are no states; these are found by halving."""
+        """`start_batch` for (n, nq) and (n, nv) with some impossible states, which are found by halving."""
         states, reasons, parts = np.empty((len(q), self.layout.state)), dict[int, str](), [(0, len(q))]
         while parts:
             first, last = parts.pop()
@@ -149,7 +149,7 @@ class Engine(StepPrograms):
                     middle = (first + last) // 2
                     parts += [(middle, last), (first, middle)]
         if len(reasons) == len(q):
-            raise ModelError(f"there is no state to start from{in_state(index_of(0, batch))}: {reasons[0]}")
+            raise ModelError(f"no state is possible to start from{in_state(index_of(0, batch))}: {reasons[0]}")
         states[list(reasons)] = states[next(i for i in range(len(q)) if i not in reasons)]
         return states, reasons
 

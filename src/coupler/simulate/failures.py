@@ -19,7 +19,7 @@ _ODD_STEP = 1e-6  # s: nobody takes shorter steps; numbers have been growing for
 
 
 def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
-    """What is wrong with a step without a finite result, for one state or for the first such state of several."""
+    """Why a step has no finite result, for one state or for the first such state of several."""
     robot = engine.robot
     where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
     failed = state[tuple(where)]

@@ -28,7 +28,7 @@ State = tuple[np.ndarray, np.ndarray]  # q and v, or carried velocities (see cha
 class Rates:
     """The accelerations of a robot under forces tau, an array or a function of (t, q, v); None for no forces.
 
-    So are forces on bodies, f_ext as in `forward_dynamics`.
+    Forces on bodies, f_ext as in `forward_dynamics`, are given in the same ways.
     """
 
     def __init__(self, robot: Robot, tau: Any, f_ext: Any = None) -> None:
@@ -37,7 +37,7 @@ class Rates:
         self._on_bodies = f_ext if callable(f_ext) else lambda t, q, v: f_ext
 
     def __call__(self, t: float, q: np.ndarray, x: np.ndarray) -> State:
-        """Carried velocities x as loops allow them, and their rates."""
+        """Carried velocities x, projected onto those that loops allow, and their rates."""
         robot, v = self.robot, x[..., : self.robot.nv]
         tau, f_ext = _forces(robot, self._forces(t, q, v), v), self._on_bodies(t, q, v)
         if x.shape[-1] == robot.nv:
@@ -66,7 +66,7 @@ def _forces(robot: Robot, tau: Any, v: np.ndarray) -> np.ndarray:
 
 
 def _state(robot: Robot, q: Any, v: Any, h: Any) -> State:
-    """q and v with the same leading dimensions, for a step of length h; refuses what does not fit."""
+    """q and v, broadcast to the same leading dimensions; refuses arrays, or a step h, that do not fit."""
     if not (isinstance(h, float) and isfinite(h)):
         numbers("h", h, ())
     if type(q) is not np.ndarray or type(v) is not np.ndarray or q.dtype != float or v.dtype != float:

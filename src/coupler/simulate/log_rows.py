@@ -77,7 +77,7 @@ class Rows:
         return self._tau[rows] + possible_forces(self._engine.robot, q, motors) if motors.any() else self._tau[rows]
 
     def _kinetic_energies(self, states: np.ndarray) -> np.ndarray:
-        """Kinetic energies of states that v does not determine, in loops without a solution; NaN for other robots."""
+        """Kinetic energies of states with loops without a solution, which v may not determine; NaN for other robots."""
         if not self._engine.layout.loop_links:
             return np.full(len(states), np.nan)
         return self._engine.kinetic_energy(states)

@@ -148,7 +148,7 @@ def _length(h: Any, duration: float) -> float:
 
 def _method(name: Any) -> str:
     if not isinstance(name, str) or name not in METHODS:
-        raise ModelError(f"there is no method {name!r}; there are {listed(METHODS)}")
+        raise ModelError(f"method must be one of {listed(METHODS)}, got {name!r}")
     return name
 
 

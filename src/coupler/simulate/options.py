@@ -104,14 +104,14 @@ class SimulationOptions:
 
     @property
     def laws(self) -> dict[str, Any]:
-        """The laws of contacts, as `pairs_of` takes them."""
+        """The options that are laws of contact, as keyword arguments of `pairs_of`."""
         given: dict[str, Any] = {name: getattr(self, name) for name in ("restitution", "torsion", "rolling")}
         by_pattern = {name: dict(law) if isinstance(law, tuple) else law for name, law in given.items()}
         return {"friction": self.friction, **by_pattern}
 
 
 def _one_form(given: Any, checked: Callable[[Any], Any]) -> Any:
-    """A checked value for all contacts, or for patterns a tuple of pairs, which can be compared and hashed."""
+    """A checked value for all contacts; a mapping from patterns becomes a tuple of pairs, which can be hashed."""
     if isinstance(given, tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in given):
         given = dict(given)  # which is in this form already
     if isinstance(given, Mapping):
@@ -126,5 +126,5 @@ def _law(restitution: Any) -> Restitution:
 
 def _known_integrator(name: Any) -> str:
     if not isinstance(name, str) or name not in INTEGRATORS:
-        raise ModelError(f"integrator: there is no {clipped(name)}; there are {listed(INTEGRATORS, like=name)}")
+        raise ModelError(f"integrator must be one of {listed(INTEGRATORS, like=name)}, got {clipped(name)}")
     return str(name)

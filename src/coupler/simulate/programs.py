@@ -26,7 +26,7 @@ class StepPrograms:
 
     Attributes:
         robot: the robot that moves.
-        scene: what a step takes into account.
+        scene: the settings of a step; see `ContactScene`.
         layout: the layout of state and result vectors.
     """
 
@@ -36,17 +36,17 @@ class StepPrograms:
         self.layout = Layout(self._made_of, scene)
 
     def of_robot(self, robot: Robot) -> Self:
-        """The same for a robot that differs only in the values of parameters."""
+        """These programs for a robot that differs only in the values of parameters."""
         other = copy(self)
         other.robot = robot
         return other
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Self:
-        """The same for some states of a batch, which may have their own parameters; see `Robot.of_states`."""
+        """These programs for some states of a batch, which may have their own parameters; see `Robot.of_states`."""
         return self if self.robot.given is None else self.of_robot(self.robot.of_states(batch, states))
 
     def brief(self) -> Self:
-        """The same without places of contacts in results, if these are many, so that batches move less memory."""
+        """These programs without places of contacts in results, if these are many, so that batches move less memory."""
         if self.layout.contacts < _MANY_CONTACTS or self.scene.integrator in SCHEMES:
             return self
         other = copy(self)
@@ -63,7 +63,7 @@ class StepPrograms:
 
     @property
     def fast_motor_step(self) -> Any:
-        """(state, tau, controls) → the same for a step in which actuators act."""
+        """(state, tau, controls) → the result of a step in which actuators act, or None; see `fast_step`."""
         compiled = "executable_with_motors" in self.__dict__
         step = self._fast(self.executable_with_motors) if compiled else _no_fast_step
         if "executable_with_free_servos" not in self.__dict__:
@@ -87,7 +87,7 @@ class StepPrograms:
 
     @cached_property
     def executable_with_loads(self) -> Executable:
-        """The same with f_ext as the last input."""
+        """(state, tau, f_ext) → the result of a step with forces on bodies."""
         return self._compiled(external=True)
 
     @cached_property
@@ -97,17 +97,17 @@ class StepPrograms:
 
     @cached_property
     def executable_with_motors_and_loads(self) -> Executable:
-        """The same with f_ext as the last input."""
+        """(state, tau, controls, f_ext) → the result of a step with actuators and forces on bodies."""
         return self._compiled(motors=True, external=True)
 
     @cached_property
     def executable_with_free_servos(self) -> Executable:
-        """The same as with motors, but without a result if a servo of a single joint reaches its effort limit."""
+        """As `executable_with_motors`, but without a result if a servo of a single joint reaches its effort limit."""
         return self._compiled(motors=True, yielding=False)
 
     @cached_property
     def executable_with_free_servos_and_loads(self) -> Executable:
-        """The same with f_ext as the last input."""
+        """As `executable_with_free_servos`, with f_ext as the last input."""
         return self._compiled(motors=True, yielding=False, external=True)
 
     def prepare(self, *, motors: bool) -> None:

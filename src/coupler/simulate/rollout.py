@@ -64,7 +64,7 @@ class Rollout:
         stopped = int(np.isfinite(self.stops).sum())
         lines.append(f"  stopped   {stopped} of {states}" + (f", from {self.stops.min():g} s on" if stopped else ""))
         if self.contacts and self.residuals.size:
-            lines.append(f"  residual  {np.nanmax(self.residuals, initial=0.0):.2g} m/s at the most")
+            lines.append(f"  residual  {np.nanmax(self.residuals, initial=0.0):.2g} m/s at most")
         arrays = ["q", "v", "residuals", *(["forces"] if self.forces is not None else [])]
         lines.append(f"  arrays    {', '.join(f'{name} {getattr(self, name).shape}' for name in arrays)}")
         return "\n".join(lines)
@@ -249,7 +249,7 @@ def _chunk(states: int, size: int) -> int:
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:
-    """Warns of states that could not continue; an error if none could."""
+    """Warns of states that could not continue; raises an error if none could."""
     if not reasons:
         return
     first = min(reasons, key=lambda state: (stops[state], state))

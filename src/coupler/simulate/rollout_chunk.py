@@ -104,7 +104,7 @@ class Chunk:
                     array[t + 1, self._stops < np.inf] = np.nan
 
     def _step(self, controls: Sequence[np.ndarray], steps: int) -> None:
-        """One step of all states. Those that cannot continue restart from their first state, to stay finite."""
+        """Makes one step of all states. States that cannot continue restart from their first state, to stay finite."""
         self._results.reverse()
         result, size, time = self._results[0], self._engine.layout.state, steps * self._engine.step
         failed = self._engine.advance_batch(self._states, controls[0], result, *controls[1:])

@@ -53,7 +53,7 @@ class Simulated:
         return f"<Simulation of {self.robot.name!r} at {self.time:.6g} s, step {self.step_size:g} s, {contacts}>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the compiled step, which a copy shares or compiles again."""
+        """The state for pickling: everything but the compiled step, which a copy shares or compiles again."""
         compiled = ("_engine", "_fast_step", "_fast_motor_step", "_watch")
         return {name: value for name, value in vars(self).items() if name not in compiled}
 
@@ -97,7 +97,7 @@ class Simulated:
         self._put(self.q, numbers("v", v, (self._nq_nv - self._nq,)))
 
     def _put(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Continues from another state, at the same time, as if nothing had touched before."""
+        """Replaces the state at the present time, as if nothing had touched before."""
         self._continue_from(self._engine.start(q, v), self._steps)
 
     def _continue_from(self, state: np.ndarray, steps: int) -> None:
@@ -122,8 +122,8 @@ class Simulated:
             raise ModelError(f"state must be a SimulationState, as `simulation.state` is one, got {clipped(state)}")
         if np.shape(state.values) != (self._size,):
             raise ModelError(
-                f"state: it is of another simulation: it has {np.size(state.values)} values, and those of robot "
-                f"{self.robot.name!r} with these options have {self._size}"
+                f"state has {np.size(state.values)} values, and this simulation of robot {self.robot.name!r} needs "
+                f"{self._size}: it comes from another robot or other options"
             )
         values = numbers("state: its values", state.values, (self._size,))
         self._continue_from(values, state.steps)
@@ -159,7 +159,7 @@ class Simulated:
 
     @property
     def contact_moments(self) -> np.ndarray:
-        """(contacts, 3), moments of torsion and rolling friction on the same bodies, about the contact points, N m."""
+        """(contacts, 3), moments of torsion and rolling friction on first bodies, about the contact points, N m."""
         return self._at_contacts(self._engine.moments, 0.0)
 
     @property

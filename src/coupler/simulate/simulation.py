@@ -146,7 +146,7 @@ class Simulation(Simulated):
             self._due = self._watch.due
 
     def _advance(self, tau: Any, f_ext: Any, controls: np.ndarray | None = None) -> np.ndarray:
-        """The result of a step; where none is possible, the error tells of energy that has risen."""
+        """The result of a step; if none is possible, the error also says whether energy had risen."""
         try:
             return self._engine.advance(self._state, tau, f_ext, controls)
         except ModelError as error:

@@ -44,7 +44,7 @@ def standing(robot: Robot, pairs: Sequence[Pair]) -> np.ndarray:
 
 
 def _lift(robot: Robot, pairs: Sequence[Pair], q: np.ndarray) -> float:
-    """How far shapes must rise in a configuration, (nq,), until none is below its ground, m, or a little more."""
+    """The height, m, by which shapes must rise in a configuration, (nq,), until none is below ground, plus a margin."""
     proximity = Proximity(robot, pairs, q[None])
     heights = [proximity.height(i) / _rise(pair) for i, pair in enumerate(pairs)]
     # A shape that is lower than the highest ground below it may still lie in a hollow, without touching.
@@ -60,5 +60,5 @@ def _is_ground(robot: Robot, pair: Pair) -> bool:
 
 
 def _rise(pair: Pair) -> float:
-    """The upward component of a plane's normal, or of a field's z axis."""
+    """The upward component of the normal of a pair's plane, or of the z axis of its height field."""
     return float(pair.other.at.E[2, 2])

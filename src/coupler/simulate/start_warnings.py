@@ -26,7 +26,7 @@ def warn_if_it_can_only_fall(engine: Engine) -> None:
 
 
 def _why_it_touches_nothing(robot: Robot) -> str:
-    """What is missing: shapes of the robot, a floor, or contacts that the options select."""
+    """Names what is missing: shapes of the robot, a floor, or contacts that the options select."""
     touching = {bool(robot.tree.place[shape.body][0]) for shape in robot.shapes if shape.touches}
     moving = (body for body in robot.bodies.values() if robot.tree.place[body.name][0])
     if True not in touching and not any(body.contacts for body in moving):
@@ -43,14 +43,14 @@ def warn_of_selection(engine: Engine) -> None:
         name, depth = deepest[0]
         more = f", and {counted(len(deepest) - 1, 'other pair')}" if deepest[1:] else ""
         warn(
-            f"robot {engine.robot.name!r}: what overlaps in its neutral pose does not touch: {name}, by "
-            f"{length(depth)}{more}; `Simulation.left_out` lists all, and contacts=[...] takes those that it "
+            f"robot {engine.robot.name!r}: shapes that overlap in its neutral pose do not touch: {name}, by "
+            f"{length(depth)}{more}; `Simulation.left_out` lists all, and contacts=[...] includes pairs that it "
             "names in full"
         )
 
 
 def warn_of_overlaps_in(engine: Engine, q: np.ndarray) -> None:
-    """Warns of what overlaps in a configuration to start from, (nq,), and of joints beyond their limits."""
+    """Warns of overlaps in a start configuration, (nq,), and of joints beyond their limits."""
     pairs = engine.scene.pairs
     proximity, gaps = Proximity(engine.robot, pairs, q[None]), list[float]()
     for i, pair in enumerate(pairs):
@@ -66,10 +66,10 @@ def warn_of_overlaps(
 
     Args:
         robot: the robot, with the parameters of all states.
-        engine: what a step takes into account.
+        engine: the engine, with the settings of a step.
         q: (..., nq), the configurations to start from.
-        gaps: (contacts,), the least that each contact starts with in any state, m.
-        least: (...), the least of each state, m; not needed for a single one.
+        gaps: (contacts,), the least gap of each contact at the start of any state, m.
+        least: (...), the least gap of each state, m; not needed for a single state.
     """
     scene, findings, joints = engine.scene, [], _joint_overlaps(robot, engine.scene, q)
     if len(gaps) and (deepest := float(gaps.min())) < -_TOLD:
@@ -91,7 +91,7 @@ def warn_of_overlaps(
 
 
 def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
-    """How much lower the ground must be, if a fixed robot is deepest in it; otherwise an empty text."""
+    """A hint how much lower the ground must be if a fixed robot is deepest in it; otherwise an empty text."""
     ends = np.cumsum([pair.count for pair in scene.pairs])
     pair = scene.pairs[int(np.searchsorted(ends, int(gaps.argmin()), "right"))] if len(gaps) else None
     if pair is None or not gaps.min() < -_TOLD or not is_endless(pair.other.geometry):
@@ -103,7 +103,7 @@ def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
 
 
 def _parted(robot: Robot, scene: ContactScene, gap: float) -> str:
-    """What happens to an overlap with the present options."""
+    """A phrase that says what happens to an overlap with the present options."""
     seen = scene.seen(gap, robot)
     fast = -float(seen) / scene.step
     if fast <= 0.0:

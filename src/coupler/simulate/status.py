@@ -19,7 +19,7 @@ class StepStatus:
     """How the contacts, limits and dry friction of a step were solved.
 
     Attributes:
-        residual: the violation of their laws in the step, m/s.
+        residual: the violation of the laws of contacts, limits and friction in the step, m/s.
         contacts: the number of pressing contacts.
         sweeps: the number of sweeps over all blocks of the problem.
         iterations: the number of iterations of the methods that follow the sweeps if these have not solved it.
@@ -57,7 +57,7 @@ class Unsolved:
                 self.worst, self.time = residual, time
 
     def note_all(self, residuals: np.ndarray, times: np.ndarray) -> None:
-        """The same for steps of many states: residuals are (T, ...), NaN where there were none, with T times."""
+        """`note` for steps of many states: residuals are (T, ...), NaN where a state took no step, with T times."""
         unsolved = residuals > _TOLD_RESIDUAL
         if unsolved.any():
             worst = np.unravel_index(np.argmax(np.where(unsolved, residuals, 0.0)), residuals.shape)
@@ -67,12 +67,12 @@ class Unsolved:
         """Warns of the counted steps, once."""
         if self.count:
             warn(
-                f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that keep "
-                f"the laws of contact: they are missed by up to {self.worst:.2g} m/s, at {self.time:.6g} s. Shorter "
-                "steps may help"
+                f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that "
+                f"satisfy the laws of contact; the largest violation is {self.worst:.2g} m/s, at {self.time:.6g} s. "
+                "Shorter steps may help"
             )
         if self.jammed > _TOLD_DEPTH:
             warn(
                 f"robot {robot.name!r}: overlaps of up to {self.jammed:.2g} m, or joints so far beyond limits, m or "
-                "rad, were left as they are: no impulses part them, because they exclude each other or jam"
+                "rad, were left as they are: no impulses can part them, because they contradict each other or jam"
             )

@@ -60,7 +60,7 @@ class StepWatch:
             self._ledger.gained(state)
 
     def risen(self, state: np.ndarray) -> str:
-        """That the energy of a state from which no step is possible has risen, if it has."""
+        """A message that energy rose before an impossible step; empty if it did not."""
         lowest = self._lowest
         total, rises = self._look(state)
         if not rises:

@@ -76,12 +76,12 @@ class Transform:
 
     @classmethod
     def rotation(cls, E: Array) -> Self:
-        """To a frame with the same origin, whose axes are the rows of E, 3 × 3."""
+        """The transform to a frame with the same origin, whose axes are the rows of E, 3 × 3."""
         return cls(E, np.zeros(3))
 
     @classmethod
     def translation(cls, r: Array) -> Self:
-        """To a frame with the same axes, whose origin is at r, 3, m."""
+        """The transform to a frame with the same axes, whose origin is at r, 3, m."""
         return cls(np.eye(3), np.asarray(r))
 
     def __matmul__(self, other: Any) -> Any:
@@ -93,7 +93,7 @@ class Transform:
         return np.concatenate([self.E @ w, self.E @ moved])
 
     def inverse(self) -> Transform:
-        """From B to A."""
+        """The inverse transform, from B to A."""
         return Transform(self.E.T, -(self.E @ self.r))
 
     def inverse_motion(self, m: Array) -> Array:
@@ -185,7 +185,7 @@ class RigidInertia:
 
     @classmethod
     def from_centre(cls, m: Any, c: Array, about_centre: Array) -> Self:
-        """From the centre of mass c (m) and the rotational inertia about it (kg m²). [001, §III-D]"""
+        """The inertia with the centre of mass c (m) and the rotational inertia about it (kg m²). [001, §III-D]"""
         C = skew(c)
         return cls(m, m * np.asarray(c), about_centre - m * (C @ C))
 
@@ -213,6 +213,6 @@ class RigidInertia:
         return RigidInertia(self.m, moved, mirrored(shifted))
 
     def matrix(self) -> Array:
-        """As a symmetric 6 × 6 matrix."""
+        """The inertia as a symmetric 6 × 6 matrix."""
         H = skew(self.h)
         return np.block([[self.I, H], [H.T, self.m * np.eye(3)]])

@@ -88,7 +88,7 @@ class ClusterTransform:
         return np.block(rows)
 
     def matrix(self) -> Array:
-        """As a matrix of 6 × 6 blocks."""
+        """The transform as a matrix of 6 × 6 blocks."""
         rows = []
         for X, j in zip(self.transforms, self.outputs, strict=True):
             rows.append([X.matrix() if k == j else np.zeros((6, 6)) for k in range(self.size)])

@@ -64,7 +64,7 @@ def _angle(joint: str, pose: str) -> float:
 
 
 def _poses(name: str, folder: Path, robot: Robot, motion: Motion) -> None:
-    """Where bodies are at some instants, as a table, and stick figures from the side and from the front."""
+    """Saves a table of the hands' positions at some instants, and stick figures from the side and from the front."""
     at = np.linspace(0, len(motion.t) - 1, SHOWN).round().astype(int)
     q = motion.positions(robot)[at]
     hands = {side: frame_pose(robot, q, f"{side}_hand")[:, :3, 3] for side in ("left", "right")}

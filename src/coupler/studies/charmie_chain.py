@@ -1,4 +1,4 @@
-"""The recursion of [004] for main bodies, as the paper has it, in plain NumPy: what coupler is compared with.
+"""The recursion of [004] for main bodies, as printed, in plain NumPy: coupler is compared with it.
 
 One state at a time. Misprints are corrected as in docs/papers.md, and gravity is added. Names are the paper's: JT and
 JO are a joint's kind and axis; A, B, C the points of a body where its predecessor and its successors are joined, and
@@ -64,7 +64,7 @@ class Link:
 
 @dataclass
 class Loads:
-    """What the recursion of eq. 28 to 34 finds, by body, in the body's own axes.
+    """The results of the recursion of eq. 28 to 34, by body, in the body's own axes.
 
     Attributes:
         omega, alpha, at_A, at_C: angular velocity and acceleration, linear accelerations of O and C less gravity.

@@ -115,7 +115,7 @@ def _states(robot: Robot) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def _called(
     function: Any, program: Program, given: tuple[np.ndarray, ...], like: np.ndarray
 ) -> tuple[np.ndarray, float]:
-    """What a function in C gives for all states, and the time of a call, s."""
+    """The results of a C function for all states, and the time of a call, s."""
     pointer = ctypes.POINTER(ctypes.c_double)
     function.restype = None
     work, result = np.zeros(sum(buffer.size for buffer in program.scratch)), np.zeros(like.reshape(len(like), -1).shape)

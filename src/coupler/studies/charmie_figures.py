@@ -66,7 +66,7 @@ def _body_5(name: str, folder: Path) -> None:
 
 
 def _assembled(name: str, folder: Path) -> None:
-    """All joints at zero: main bodies (Fig. 6), or all of them (Fig. 8)."""
+    """Draws the robot with all joints at zero: main bodies (Fig. 6), or all bodies (Fig. 8)."""
     robot, whole = robot_by_actuators(), name == "004-fig8"
     q = paper_motion(2).q[0]
     bodies = robot.body_names if whole else list(charmie_chain().links)
@@ -81,7 +81,7 @@ def _assembled(name: str, folder: Path) -> None:
 
 
 def _in_motion(name: str, folder: Path) -> None:
-    """At the start, and at 1.3 s with arrows of velocities and forces."""
+    """Draws the robot at the start, and at 1.3 s with arrows of velocities and forces."""
     robot, chain = robot_by_actuators(), charmie_chain()
     motion = paper_motion(1001)
     k = int(np.abs(motion.t - INSTANT).argmin())

@@ -1,4 +1,4 @@
-"""What [004] has for the loops of CHARMIE, as the paper has it, in plain NumPy: what coupler is compared with.
+"""The equations of [004] for the loops of CHARMIE, as printed, in plain NumPy: coupler is compared with them.
 
 Indirectly actuated joints, the mechanism that balances the squat, springs, and how bodies 4 and 5 are held. Misprints
 are corrected as in docs/papers.md. Points are named as in the paper.
@@ -39,9 +39,9 @@ class Balance:
 
     Attributes:
         B4sra, B4srb, B4src: the end of the lever, its spring's point, and the slider, m.
-        length: of the spring, m.
-        axle: what body 3 gives the lever at its axle, N.
-        lift: what the slider gives body 4 along z, N.
+        length: length of the spring, m.
+        axle: force of body 3 on the lever at its axle, N.
+        lift: force of the slider on body 4 along z, N.
     """
 
     B4sra: np.ndarray
@@ -57,7 +57,7 @@ class Held:
     """How a body is held by an actuator and by the joint that it moves, in the body's axes.
 
     Attributes:
-        push: what the actuator gives along its own direction, N.
+        push: force of the actuator along its own direction, N.
         actuator, joint: 3 each, the forces of both, N.
     """
 

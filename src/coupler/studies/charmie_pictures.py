@@ -72,10 +72,10 @@ class Stage:
 
     Args:
         auxiliary: as for `bones`.
-        size: of the picture, inches.
+        size: size of the picture, inches.
 
     Attributes:
-        figure, axes: those of matplotlib.
+        figure, axes: matplotlib's figure and axes.
     """
 
     def __init__(self, robot: Robot, *, auxiliary: bool = True, size: float = 5.0) -> None:
@@ -119,7 +119,7 @@ class Stage:
         self.axes.draw_artist(self._lines)
 
     def picture(self, q: np.ndarray, arrows: Sequence[Arrows] = (), title: str = "") -> np.ndarray:
-        """As `pixels`, of a configuration with arrows: starts and vectors, n × 3 each, m, a colour, and a label."""
+        """The `pixels` of a configuration with arrows: starts and vectors, n × 3 each, m, a colour, and a label."""
         for starts, vectors, colour, label in arrows:
             self.axes.quiver(*starts.T, *vectors.T, color=colour, label=label, linewidth=1.2, arrow_length_ratio=0.15)
         if arrows:

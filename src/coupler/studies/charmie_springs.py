@@ -87,7 +87,7 @@ def run(name: str, folder: Path) -> None:
 
 
 def sized(springs: Springs) -> ActuatorSizing:
-    """What a cycle of work asks of the actuators of CHARMIE with these springs."""
+    """The demands of a work cycle on the actuators of CHARMIE with these springs."""
     robot = charmie(springs=springs)
     t = np.linspace(0.0, DURATION, STATES)
     s, ds, dds = cycloid(t, DURATION / 2)
@@ -118,6 +118,6 @@ def fitted(bare: np.ndarray, by_unit: list[np.ndarray]) -> Fit:
 
 
 def _spring(name: str, stiffness: float, pretension: float) -> Spring | None:
-    """A spring of the same free length as ours; none where both numbers are zero."""
+    """A spring with the free length of the robot's own; None if both numbers are zero."""
     free = SPRINGS[name].free_length
     return Spring(stiffness, free, pretension) if stiffness or pretension else None

@@ -132,7 +132,7 @@ def from_scratch() -> tuple[float, float]:
 
 
 def whole() -> None:
-    """All of CHARMIE's dynamics of 1,000 steps once."""
+    """Computes all of CHARMIE's dynamics of 1,000 steps once."""
     _dynamics(robot_by_actuators(), STEPS)
 
 
@@ -171,7 +171,7 @@ def _calls(
     states: list[list[dict[str, float]]],
     recursion: Callable[[Any], Any],
 ) -> Calls:
-    """What is timed of a model; what takes long is done for a few steps."""
+    """The calls that are timed for a model; slow ones are made for a few steps only."""
     poses, forces = compile(body_poses_program(robot)), compile(joint_forces_program(robot))
     q, stage = closed(), _stage(robot)
     picked = np.linspace(0, STEPS - 1, FRAMES).astype(int)
@@ -212,7 +212,7 @@ def _calls(
 
 
 def _stage(robot: Robot) -> Any:
-    """What draws a robot, if matplotlib is installed."""
+    """The stage that draws a robot; None without matplotlib."""
     try:
         return Stage(robot)
     except ModelError as error:
@@ -228,7 +228,7 @@ def _of_all(way: str, seconds: float | None) -> float | str:
 
 
 def _linear(name: str, folder: Path, rows_of_models: list[list[Any]]) -> None:
-    """Time against the number of bodies of arms; draws it beside the times of all models."""
+    """Saves times against the number of bodies of arms, and draws them beside the times of all models."""
     counts, calls = [*ARMS, *LONG], []
     for joints in counts:
         robot, _ = arm(joints)

@@ -40,7 +40,7 @@ def ring(bodies: int) -> Robot:
 
 
 def _end(bodies: int, angle: float) -> tuple[float, float, float]:
-    """Where the last rod of the regular polygon ends."""
+    """The end of the last rod of a regular polygon."""
     turns = [angle * (i + 1) for i in range(bodies)]
     return sum(cos(x) for x in turns), sum(sin(x) for x in turns), 0.0
 

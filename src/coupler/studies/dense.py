@@ -38,7 +38,7 @@ def dense_times(
 
     Args:
         chain: the name of the bundled robot.
-        seed: of its random parameters, or None.
+        seed: seed of its random parameters, or None.
         lengths: numbers of links.
         methods: some of `METHODS`.
     """

@@ -90,7 +90,7 @@ def solving_program(contacts: int) -> Any:
 
 
 def _both_or_one(A: Any, w: Any, alone: Sequence[Any]) -> list[Any]:
-    """Of two contacts: both push, or one of them does and the other parts, or none."""
+    """The impulses of two contacts: both push, or one pushes and the other parts, or none pushes."""
     both = np.array([A[0, 1] * w[1] - A[1, 1] * w[0], A[0, 1] * w[0] - A[0, 0] * w[1]]) / (
         A[0, 0] * A[1, 1] - A[0, 1] ** 2
     )
@@ -172,7 +172,7 @@ _SETUP, _TOGETHER, _OPERATIONS, _DEPTH = 2, 6, 9, 12  # first columns
 
 
 def _judge_growth(contacts: int, rows: np.ndarray) -> None:
-    """How cost grows with the number of bodies, beside what the paper says."""
+    """Prints how cost grows with the number of bodies, beside the paper's statement."""
     n, end, what = rows[:, 0], rows[-1], f"{contacts} contacts"
     for i, (method, paper) in enumerate(PAPER.items()):
         time, count = (growth(n, rows[:, first + i]) for first in (_SETUP, _OPERATIONS))
@@ -193,7 +193,7 @@ def _judge_growth(contacts: int, rows: np.ndarray) -> None:
 
 
 def _judge_contacts(table: np.ndarray) -> None:
-    """How much contacts add to the cost of each further body, beside what the paper says."""
+    """Prints how much contacts add to the cost of each further body, beside the paper's statement."""
     cases = [table[table[:, 1] == contacts] for contacts in range(3)]
     slopes = np.array([[case[-1, _OPERATIONS + i] - case[-2, _OPERATIONS + i] for case in cases] for i in range(3)])
     for method, (none, one, two) in zip(PROGRAMS, slopes, strict=True):
@@ -210,7 +210,7 @@ def _judge_contacts(table: np.ndarray) -> None:
 
 
 def _judge_crossing(ends: str) -> None:
-    """From how many freedoms on recursion costs less than H and its factors. [002, §3.4]"""
+    """Prints from how many freedoms on recursion costs less than H and its factors. [002, §3.4]"""
     fewer, faster = list[int](), list[int]()
     progress(f"{', '.join(map(str, NEAR))} bodies: where recursion becomes cheaper")
     for bodies in NEAR:
@@ -227,13 +227,13 @@ def _judge_crossing(ends: str) -> None:
 
 
 def _from(holds: Sequence[int], tried: Sequence[int]) -> int:
-    """The first of those tried from which on something holds for all."""
+    """The first tried number from which on `holds` is true for all."""
     missing = [n for n in tried if n not in holds]
     return min((n for n in holds if n > max(missing, default=0)), default=max(tried) + 1)
 
 
 def draw_times(path: Path, table: np.ndarray) -> None:
-    """A panel for each number of contacts: setting up, and together with the solution; and the paper's powers."""
+    """Draws a panel for each number of contacts: set-up alone, set-up and solution, and the paper's powers."""
     counts = sorted({*table[:, 1].astype(int).tolist()})
 
     def draw(plt: Any) -> None:

@@ -139,7 +139,7 @@ def run(name: str, folder: Path) -> None:
 
 
 def programs(robot: Robot, motion: Motion, results: Mapping[str, Callable[..., Any]]) -> dict[str, Both]:
-    """What closes the loops, where there is a search for it, and then computes each result, in both ways."""
+    """Calls that close the loops, where this needs a search, and then compute each result, in both ways."""
     q = motion.positions(robot)
     search = closing(robot, q)
     calls = {} if search is None else {CLOSING: search}
@@ -147,7 +147,7 @@ def programs(robot: Robot, motion: Motion, results: Mapping[str, Callable[..., A
 
 
 def stabilized(robot: Robot, motion: Motion) -> dict[str, Both]:
-    """The same by projection with Baumgarte's stabilisation, from positions and velocities of all joints."""
+    """Results by projection with Baumgarte's stabilisation, from positions and velocities of all joints."""
     q = motion.positions(robot)
     _, w, _ = compile(joint_motion_program(robot))(q, motion.v, motion.a)
     times = decay_times(robot)
@@ -170,7 +170,7 @@ def closing(robot: Robot, q: np.ndarray) -> Both | None:
 
 
 def _sought(robot: Robot) -> np.ndarray:
-    """Which entries of the positions of all joints Newton's method finds; all joints have one freedom each."""
+    """The entries of all joint positions that Newton's method finds; all joints have one freedom each."""
     entries = np.zeros(robot.tree.nv, bool)
     entries[robot.embedding.unsolved_entries] = True
     return entries & (robot.states.dependent > 0.0)

@@ -30,7 +30,7 @@ def write_page(path: Path, records: Sequence[Record]) -> None:
     """Writes the page.
 
     Args:
-        records: of all studies, those of a paper one after the other.
+        records: the records of all studies, grouped by paper.
     """
     parts = ["<h1>The papers, run again</h1>", _summary(records)]
     for paper, studies in groupby(records, lambda record: record.name.split("-")[0]):
@@ -42,7 +42,7 @@ def write_page(path: Path, records: Sequence[Record]) -> None:
 
 
 def _summary(records: Sequence[Record]) -> str:
-    """All studies with their verdicts counted."""
+    """A table of all studies with counts of their verdicts."""
     rows = []
     for record in records:
         counts = {kind: sum(_kind(verdict) == kind for verdict in record.verdicts) for kind in VERDICTS}

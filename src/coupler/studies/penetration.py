@@ -106,7 +106,7 @@ def landing(robot: Robot, step: Callable[..., Stepped], **options: Any) -> Landi
 
 
 def simulated(robot: Robot, penetration: str) -> Landing:
-    """The same with steps of Runge and Kutta, in which overlaps count in one of the paper's ways, and nothing else."""
+    """`landing` with Runge-Kutta steps in which overlaps count in one of the paper's ways, and nothing else."""
     options: dict[str, Any] = {"integrator": "rk4", "penetration": penetration, "recovery": np.inf}
     log = Simulation(robot, STEP, q=start(robot), **options).run(DURATION, on_energy_gain="ignore")
     centres = centre_of_mass(robot, log.q)
@@ -160,7 +160,7 @@ def run(name: str, folder: Path) -> None:
 
 
 def judge(numbers: Mapping[str, Sequence[float]]) -> None:
-    """What the paper says of each case, and what is found here."""
+    """Prints verdicts: the paper's statement on each case, and the finding here."""
     a, b, c, d = (numbers[case] for case in "abcd")
     outcome = "agrees" if 1e3 < a[0] / b[0] < 1e6 else "differs: by more than an order of magnitude"
     verdict("(a) drift of Euler over Runge-Kutta, (b)", "O(10⁴)", f"{a[0] / b[0]:.1e}", outcome)

@@ -1,4 +1,4 @@
-"""What studies share: printing and saving tables, verdicts, notes and pictures, and measuring times.
+"""Common tools of studies: print and save tables, verdicts, notes and pictures, and measure times.
 
 Whatever a study prints with these is kept in its record as well, from which `coupler study --all` makes a page.
 """
@@ -27,7 +27,7 @@ class LeftOut(ModelError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a paper says, what was measured here, and what that means: agrees, better, or differs and why."""
+    """A paper's statement, the measurement here, and the outcome: agrees, better, or differs and why."""
 
     what: str
     paper: str
@@ -40,17 +40,17 @@ class Verdict:
 
 @dataclass
 class Record:
-    """What a study has shown.
+    """The record of a study.
 
     Attributes:
-        name: of the study.
-        about: what it shows.
+        name: the study's name.
+        about: what the study shows.
         full: whether it may take longer than two minutes.
         verdicts, notes, pictures: in order.
         tables: heads and rows, as texts.
-        failure: why it ended early; empty if it did not.
-        left_out: what it needs and is not here; empty if nothing.
-        seconds: how long it took.
+        failure: why the study ended early; empty if it did not.
+        left_out: what the study needs but is not installed; empty if nothing.
+        seconds: how long the study took.
     """
 
     name: str
@@ -70,7 +70,7 @@ _RECORD: ContextVar[Record | None] = ContextVar("record", default=None)
 
 @contextmanager
 def recorded(record: Record) -> Iterator[Record]:
-    """Keeps what is shown meanwhile in a record, and how long it takes."""
+    """A context that keeps what the study inside shows, and how long it takes, in a record."""
     token, start = _RECORD.set(record), time.perf_counter()
     try:
         yield record
@@ -109,14 +109,14 @@ def verdict(what: str, paper: str, ours: str, outcome: str) -> None:
 
 
 def note(text: str) -> None:
-    """Prints what a reader must know to read the numbers: what a time is a time of, say."""
+    """Prints what a reader must know to understand the numbers, such as what a time includes."""
     print(text)
     if record := _RECORD.get():
         record.notes.append(text)
 
 
 def progress(text: str) -> None:
-    """Prints what is being done, for whoever waits."""
+    """Prints what is being computed, for a user who waits."""
     print(f"... {text}", flush=True)
 
 

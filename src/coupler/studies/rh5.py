@@ -75,7 +75,7 @@ def closed(robot: Robot, way: str) -> Robot:
 
 
 def numerical_rows(robot: Robot) -> int:
-    """How many rows of loop joints are closed by Newton's method; locks of idle freedoms are none."""
+    """The number of rows of loop joints that are closed by Newton's method; locks of idle freedoms do not count."""
     embedding, count = robot.embedding, 0
     for loop, choice, explicit in zip(embedding.closure.loops, embedding.choices, embedding.explicit, strict=True):
         joints = [rows for constraint, rows in loop.parts() if isinstance(constraint, LoopConstraint) and not explicit]
@@ -142,7 +142,7 @@ def independent_limits(robot: Robot) -> tuple[np.ndarray, np.ndarray]:
 
 
 def cycloids(robot: Robot, duration: float, states: int, seed: int = 3) -> Motion:
-    """From one random configuration to another, at rest at both ends."""
+    """A motion from one random configuration to another along cycloids, at rest at both ends."""
     lower, upper = independent_limits(robot)
     start, end = np.random.default_rng(seed).uniform(lower, upper, (2, len(lower)))
     t = np.linspace(0.0, duration, states)

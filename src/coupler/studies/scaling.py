@@ -54,7 +54,7 @@ class Figure:
 
 
 def _approximate(make: Make) -> Make:
-    """The same for the robot with armatures instead of rotors."""
+    """A function that makes the program for the robot with armatures instead of rotors."""
     return lambda robot: make(with_armatures(robot, [body for body in robot.body_names if "rotor" in body]))
 
 
@@ -137,7 +137,7 @@ _ABOVE = "steeper, where matrices outgrow the caches, which a busy machine share
 
 
 def judge(figure: Figure, chain: str, times: Times) -> None:
-    """Powers of growth, beside what the papers say."""
+    """Prints powers of growth beside the papers' statements."""
     cluster, (middle, end), longest = figure.cluster[0], LONG[-2:], max(SHORT)
     for method in (cluster, *figure.further):
         power = growth(times[method], LONG[0], end)
@@ -177,7 +177,7 @@ def judge(figure: Figure, chain: str, times: Times) -> None:
 
 
 def judge_chains(figure: Figure, times: Mapping[str, Times]) -> None:
-    """The gain with gears and with belts."""
+    """Prints the gain with gears and with belts."""
     cluster, longest = figure.cluster[0], max(SHORT)
     for method in figure.others:
         gears, belts = (times[chain][method][longest] / times[chain][cluster][longest] for chain in figure.chains)
@@ -189,7 +189,7 @@ def judge_chains(figure: Figure, times: Mapping[str, Times]) -> None:
 
 
 def draw_times(path: Path, times: Mapping[str, Times]) -> None:
-    """A panel for each chain, with lines of the papers' powers."""
+    """Draws a panel for each chain, with lines of the papers' powers."""
 
     def draw(plt: Any) -> None:
         _, panels = plt.subplots(1, len(times), figsize=(7 * len(times), 6), squeeze=False)

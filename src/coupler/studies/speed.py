@@ -61,10 +61,10 @@ class Table:
 
     Attributes:
         exact: the name of the cluster algorithm.
-        cluster: its program.
+        cluster: the program of the cluster algorithm.
         approximate: the name of the same algorithm for a robot with armatures.
         others: programs of other exact methods, by name.
-        further: those that the paper only mentions.
+        further: programs of methods that the paper only mentions.
         paper: additional time of each method in the paper, in per cent, in the order of ROBOTS.
     """
 
@@ -135,7 +135,7 @@ def measured(table: Table, robot: Robot) -> dict[str, float]:
 
 
 def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mapping[str, float]]) -> None:
-    """The times themselves. [001, Fig. 9, 10, 12]"""
+    """Prints and draws the times themselves. [001, Fig. 9, 10, 12]"""
     methods = [*next(iter(times.values()))]
     rows = [[robot, *by_method.values()] for robot, by_method in times.items()]
     save_table(folder / f"{name}.csv", ["robot", *(f"{method}, µs" for method in methods)], rows)
@@ -159,7 +159,7 @@ def show_times(name: str, folder: Path, table: Table, times: Mapping[str, Mappin
 
 
 def show_additions(name: str, folder: Path, table: Table, times: Mapping[str, Mapping[str, float]]) -> None:
-    """How many per cent longer than the cluster algorithm others take. [001, Tables II, III, IV]"""
+    """Prints the additional times of other methods over the cluster algorithm's, %. [001, Tables II, III, IV]"""
     methods = (table.approximate, *table.others, *table.further)
     added = {m: [100 * (by_method[m] / by_method[table.exact] - 1) for by_method in times.values()] for m in methods}
     paper = {m: values[: len(times)] for m, values in table.paper.items()}

@@ -18,7 +18,7 @@ def save_page(*given: Any, **options: Any) -> Any:
 
 
 class _Callable(ModuleType):
-    """The room itself is what users call: `coupler.view(robot)` is `coupler.view.view(robot)`."""
+    """Makes this package callable: `coupler.view(robot)` is `coupler.view.view(robot)`."""
 
     __call__ = staticmethod(view)
 

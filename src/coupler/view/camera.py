@@ -1,4 +1,4 @@
-"""From where a robot is looked at, so that it fills the picture."""
+"""Cameras, placed so that a robot fills the picture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FIELD = np.radians(45.0)  # of view, from below to above
 _ROOM = 1.15  # around the robot
 _NEAREST = 1e-3  # m, from what is looked at
 _SMALLEST = 1e-3  # m: the extent of a scene of points
-_FLAT = 0.3  # of its width: what is less deep is looked at from the front
+_FLAT = 0.3  # of its width: scenes that are less deep are seen from the front
 _TURNED, _TURNED_FLAT = np.radians(-52.0), np.radians(-22.0)  # about the vertical, from the front
 _RAISED, _RAISED_FLAT = np.radians(20.0), np.radians(12.0)
 
@@ -24,9 +24,9 @@ class Camera:
 
     Attributes:
         position: 3, m.
-        target: 3, what is in the middle of the picture, m.
-        up: 3, what is up in the picture.
-        field: the angle of view from below to above, rad.
+        target: 3, the point in the middle of the picture, m.
+        up: 3, the direction that is up in the picture.
+        field: the vertical angle of view, rad.
     """
 
     position: np.ndarray
@@ -36,7 +36,7 @@ class Camera:
 
     @classmethod
     def around(cls, low: np.ndarray, high: np.ndarray, up: np.ndarray, aspect: float = 1.0) -> Camera:
-        """The camera that sees all between two corners, 3 each, m; of what is flat, the broad side.
+        """The camera that sees all between two corners, 3 each, m; flat scenes are seen from their broad side.
 
         Args:
             low, high: corners.

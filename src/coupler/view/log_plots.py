@@ -62,7 +62,7 @@ def _panels(log: Log, robot: Robot | None) -> list[tuple[str, dict[str, np.ndarr
 
 
 def line_names(log: Log, column: str, robot: Robot | None) -> list[str]:
-    """Names of the lines of a column: those of joints where each has one entry, or a robot tells which are whose."""
+    """Names of a column's lines: those of joints, if each has one entry or the robot says which entries are whose."""
     width, names = _width(log, column), list(log.joints)
     if column == "q" and robot is not None:
         sizes = {joint: len(range(robot.nq)[robot.q_slice(joint)]) for joint in robot.position_joints}

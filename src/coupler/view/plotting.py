@@ -1,4 +1,4 @@
-"""What all plots share: matplotlib, if it is installed, a style, and lines with no more points than can be seen."""
+"""Common parts of all plots: matplotlib, if it is installed, a style, and lines with only as many points as show."""
 
 from __future__ import annotations
 

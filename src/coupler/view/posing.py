@@ -27,10 +27,10 @@ class Coordinate:
 
     Attributes:
         joint: the name of its joint.
-        label: what it is called: the joint, or one of its coordinates.
+        label: its label: the name of the joint, or of one of its coordinates.
         low, high: the range of its slider, rad or m.
         limited: whether these are limits of the joint.
-        angular: whether it is an angle, rad, or else a distance, m.
+        angular: whether it is an angle, rad, rather than a distance, m.
     """
 
     joint: str
@@ -46,7 +46,7 @@ class Posing:
 
     Attributes:
         robot: the robot.
-        coordinates: what may be set, in order.
+        coordinates: the coordinates that may be set, in order.
         q: (nq,), the closed configuration that it is in.
         message: why the last move ended early, or what is wrong where it ended; empty if nothing is.
     """
@@ -56,7 +56,7 @@ class Posing:
 
         Args:
             q: (nq,), closed.
-            size: of the robot, m: distances without limits range over so much.
+            size: the robot's size, m: the range of distances without limits.
 
         Raises:
             ModelError: for a q that is not closed.
@@ -70,7 +70,7 @@ class Posing:
         self._follows = len(robot.embedding.closure.loops) > 0
 
     def _joint(self, name: str) -> _Joint | None:
-        """How a joint is set; None for one of which only a part of an orientation is independent."""
+        """The settings of a joint; None for a joint of whose orientation only a part is independent."""
         robot, link = self.robot, self.robot.tree.number[name]
         kind = next(joint.kind for joint in robot.joints if joint.name == name)
         entries = robot.tree.velocities(link)
@@ -91,7 +91,7 @@ class Posing:
         return _Joint(robot.q_slice(name), places, kind, tuple(free), tuple(coordinates))
 
     def _range(self, kind: Any, k: int, angular: bool, name: str) -> tuple[float, float]:
-        """The range of a coordinate without limits: around where it starts."""
+        """The range of a coordinate without limits, around its start position."""
         if kind.nq == kind.nv:
             now = float(self.q[self.robot.q_slice(name)][k])
             lower, upper = float(kind.lower[k]), float(kind.upper[k])
@@ -105,7 +105,7 @@ class Posing:
 
     @property
     def values(self) -> np.ndarray:
-        """The coordinates as they are, (coordinates,), rad or m."""
+        """The present values of the coordinates, (coordinates,), rad or m."""
         return np.concatenate([np.zeros(0), *(joint.values(self.q) for joint in self._joints)])
 
     def reset(self, q: Any = None) -> None:
@@ -115,10 +115,10 @@ class Posing:
         self.q, self.message = q, ""
 
     def move(self, values: Sequence[float] | np.ndarray) -> bool:
-        """Moves coordinates to values, (coordinates,), rad or m, as far as they come.
+        """Moves coordinates towards values, (coordinates,), rad or m, as far as possible.
 
         Returns:
-            Whether they came there. If not, `message` says why.
+            Whether they reached them. If not, `message` says why.
         """
         goal = numbers("values", values, (len(self.coordinates),))
         self.message = ""
@@ -147,7 +147,7 @@ class Posing:
         return v
 
     def _scale(self) -> np.ndarray:
-        """What counts as a unit of each velocity: a radian, or the robot's size."""
+        """The unit in which each velocity is measured: a radian, or the robot's size."""
         scale = np.ones(self.robot.nv)
         for joint in self._joints:
             if joint.kind.nq == joint.kind.nv:
@@ -157,14 +157,14 @@ class Posing:
 
 @dataclass(frozen=True, eq=False)
 class _Joint:
-    """How the coordinates of a joint are kept.
+    """A joint whose coordinates may be set.
 
     Attributes:
-        slot: where its position is in q.
-        places: where its velocity is in v.
+        slot: the entries of its position in q.
+        places: the entries of its velocity in v.
         kind: how it moves.
         free: which of its velocities are independent.
-        coordinates: what a user sets.
+        coordinates: the coordinates that a user sets.
     """
 
     slot: slice
@@ -188,7 +188,7 @@ class _Joint:
 
 
 def _label(kind: Any, k: int) -> str:
-    """What one of several coordinates of a joint is called."""
+    """The label of one of several coordinates of a joint."""
     if kind.nq == kind.nv:
         return str(k + 1)
     shifts = kind.nv - 3

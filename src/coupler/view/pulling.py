@@ -22,20 +22,20 @@ class Pull:
 
     Attributes:
         body: the name of the body.
-        point: 3, where it is attached, in the body's frame, m.
-        target: 3, where it pulls to, in the world, m.
+        point: 3, the point where the spring is attached, in the body's frame, m.
+        target: 3, the point to which it pulls, in the world, m.
         stiffness: N/m.
         damping: N s/m.
     """
 
     def __init__(self, robot: Robot, q: np.ndarray, body: str, grabbed: Any, size: float, step: float) -> None:
-        """Attaches it, without a stretch.
+        """Attaches the spring, without a stretch.
 
         Args:
-            q: (nq,), where it is.
-            grabbed: 3, the point in the world at which it is grabbed, m.
-            size: of the robot, m.
-            step: of its simulation, s.
+            q: (nq,), the robot's configuration.
+            grabbed: 3, the point in the world at which the body is grabbed, m.
+            size: the robot's size, m.
+            step: the step of its simulation, s.
         """
         self.robot, self.body = robot, body
         T = frame_pose(robot, q, body)
@@ -54,12 +54,12 @@ class Pull:
         return 1.0 / max(float(np.linalg.eigvalsh(mobility)[-1]), TINY)
 
     def ends(self, q: np.ndarray) -> np.ndarray:
-        """Where it begins and ends, (2, 3), m."""
+        """The two ends of the spring, (2, 3), m."""
         T = frame_pose(self.robot, q, self.body)
         return np.stack([T[:3, :3] @ self.point + T[:3, 3], self.target])
 
     def force(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """What it does to all bodies, (bodies, 6), as `Simulation.step` takes it."""
+        """The spring's forces on all bodies, (bodies, 6), as `Simulation.step` takes them."""
         T = frame_pose(self.robot, q, self.body)
         arm = T[:3, :3] @ self.point
         at = T[:3, 3] + arm

@@ -1,4 +1,4 @@
-"""What of a recording is plotted over time: positions, torques, energies, contact forces, errors."""
+"""The quantities of a recording to plot over time: positions, torques, energies, contact forces, errors."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class Quantity:
     """Lines over time that share an axis.
 
     Attributes:
-        name: what it is.
-        unit: its unit.
+        name: the quantity's name.
+        unit: the quantity's unit.
         lines: by name, (n,) each.
-        logarithmic: whether its axis is.
+        logarithmic: whether the axis is logarithmic.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Quantity:
 
 
 def quantities(recording: Recording, rows: np.ndarray) -> list[Quantity]:
-    """All that a recording has, at some of its rows."""
+    """All quantities of a recording, at some of its rows."""
     log, robot, up = recording.log, recording.robot, View.of(recording.robot).axes[1]
     finite = np.flatnonzero(np.isfinite(log.q).all(axis=1) & np.isfinite(log.times))[rows]
     quantities = [Quantity("Height", "m", {"centre of mass": centre_of_mass(robot, recording.q[rows]) @ up})]

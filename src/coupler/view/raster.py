@@ -26,7 +26,7 @@ class Painted:
     """A surface in the world with a colour.
 
     Attributes:
-        surface: in the world, m.
+        surface: the surface, in the world, m.
         colour: red, green and blue, from 0 to 1.
         flat: whether each triangle is shaded by itself.
         lit: whether it is shaded at all.
@@ -42,9 +42,9 @@ def picture(painted: list[Painted], camera: Camera, width: int, height: int) -> 
     """The picture, height × width × 3, from 0 to 1.
 
     Args:
-        painted: what is to be seen.
-        camera: from where.
-        width, height: px.
+        painted: the surfaces.
+        camera: the camera.
+        width, height: the size of the picture, px.
     """
     wide, tall = _FINE * width, _FINE * height
     back = np.linspace(0.0, 1.0, tall)[:, None, None]
@@ -75,7 +75,7 @@ def picture(painted: list[Painted], camera: Camera, width: int, height: int) -> 
 def _seen(
     painted: list[Painted], camera: Camera, wide: int, tall: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Triangles before the camera: corners in pixels and depth, normals in its axes, colours, and which are lit."""
+    """Triangles in front of the camera: corners (pixels and depth), normals in its axes, colours, and which are lit."""
     away = camera.target - camera.position
     away = away / np.linalg.norm(away)
     right = np.cross(away, camera.up)
@@ -135,7 +135,7 @@ def _fragments(
 
 
 def _planes(corners: np.ndarray) -> np.ndarray:
-    """What gives the weights of the three corners of triangles at a pixel, (n, 3, 3): by x, by y, and without."""
+    """Coefficients of the weights of triangles' three corners at a pixel, (n, 3, 3): of x, of y, and the constant."""
     p, q = np.roll(corners[:, :, :2], -1, axis=1), np.roll(corners[:, :, :2], -2, axis=1)  # the other two corners
     by_x, by_y = p[:, :, 1] - q[:, :, 1], q[:, :, 0] - p[:, :, 0]
     constant = p[:, :, 0] * q[:, :, 1] - p[:, :, 1] * q[:, :, 0]
@@ -147,5 +147,5 @@ def _planes(corners: np.ndarray) -> np.ndarray:
 
 
 def _weights(planes: np.ndarray, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Weights of corners in the middle of pixels, (n, 3); one is negative for what is outside of a triangle."""
+    """Weights of corners at the centres of pixels, (n, 3); one is negative for pixels outside of a triangle."""
     return planes[:, 0] * (x + 0.5)[:, None] + planes[:, 1] * (y + 0.5)[:, None] + planes[:, 2]

@@ -17,7 +17,7 @@ from coupler.model import ModelError, Robot
 from coupler.simulate import Log
 from coupler.view.arrows import metres_per_newton
 
-_NO_FORCE = 1e-12  # N: the same without gravity
+_NO_FORCE = 1e-12  # N: without gravity, a smaller force is none
 _PRESSED = 1e-6  # of the robot's weight: a force below is none
 _TRACED = 400  # points of the way of a frame
 
@@ -31,7 +31,7 @@ class Recording:
         times: (T,), ascending, s.
         q: (T, nq).
         forces, points: (T, contacts, 3), N and m; zeros and no contacts where the log has none.
-        log: the log that it is from.
+        log: the log that the states come from.
     """
 
     robot: Robot
@@ -43,7 +43,7 @@ class Recording:
 
     @classmethod
     def of(cls, robot: Robot, log: Log) -> Recording:
-        """What of a log can be shown: its finite states.
+        """The recording of a log's finite states.
 
         Raises:
             ModelError: for a log of another robot, without q, or without finite states.
@@ -74,7 +74,7 @@ class Recording:
         return int(np.searchsorted(between, time))
 
     def frames(self, per_second: float, most: int) -> np.ndarray:
-        """Rows that follow each other evenly in time, so many for each second, and not more than that at all."""
+        """Rows evenly spaced in time, `per_second` for each second, but at most `most` in all."""
         count = int(np.clip(np.ceil((self.end - self.start) * per_second) + 1, 2, most))
         return np.array([self.row(time) for time in np.linspace(self.start, self.end, count)])
 
@@ -89,7 +89,7 @@ class Recording:
     def cones(self, row: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Friction cones of the contacts that press at a row: tips, (n, 3), m, axes, (n, 3), and slopes, (n,).
 
-        Axes point to the first body. A log has no normals: they are those of the two shapes, nearest to the point.
+        Axes point to the first body. A log has no normals: they are taken from the nearest contacts of the two shapes.
         """
         points, forces = np.asarray(self.points[row], float), np.asarray(self.forces[row], float)
         pressed = (np.linalg.norm(forces, axis=1) > 0.0) & np.isfinite(points).all(axis=1)
@@ -103,21 +103,21 @@ class Recording:
 
     @cached_property
     def _pairs(self) -> dict[str, Pair]:
-        """What may touch, by name, with coefficients of friction."""
+        """The pairs that may touch, by name, with coefficients of friction."""
         return {pair.name: pair for pair in pairs_of(self.robot)}
 
     def force_scale(self, size: float) -> float:
-        """Metres for each newton of the arrows of forces, beside a robot of a size, m."""
+        """The scale of force arrows, m/N, for a robot of this size, m."""
         strongest = float(np.nan_to_num(np.linalg.norm(self.forces, axis=-1)).max(initial=0.0))
         return metres_per_newton(self.robot, size, strongest)
 
     def traces(self, frames: Iterable[str]) -> dict[str, np.ndarray]:
-        """The ways of frames, contact points or bodies, (n, 3) each, m."""
+        """The paths of frames, contact points or bodies, (n, 3) each, m."""
         rows = np.unique(np.linspace(0, len(self.times) - 1, _TRACED).astype(int))
         return {name: frame_pose(self.robot, self.q[rows], name)[:, :3, 3] for name in frames}
 
     def closure_errors(self, rows: np.ndarray) -> np.ndarray:
-        """How far the worst loop is from closed at rows, (n,), m or rad; empty without loops."""
+        """The error of the worst loop at some rows, (n,), m or rad; empty without loops."""
         errors = list(self.robot.loop_errors(self.q[rows]).values())
         return np.max(errors, axis=0) if errors else np.zeros(0)
 

@@ -48,9 +48,9 @@ def render(
         path: the file to write.
         time: the instant of a PNG, s; the last one, if not given.
         size: width and height, px; 960 × 640 for a picture and 480 × 320 for a film, if not given.
-        frames_per_second: of the film.
-        speed: of the run in the film; 0.1 is ten times slower.
-        progress: called with the number of frames that are done, and that of all.
+        frames_per_second: frame rate of the film.
+        speed: speed of the run in the film; 0.1 is ten times slower.
+        progress: called with the number of finished frames and the number of all frames.
 
     Returns:
         The path.
@@ -124,7 +124,7 @@ class Stage:
         return picture(painted, self.camera, *self._size)
 
     def _ground_level(self) -> float:
-        """How high the ground is, along up, m: that of a level floor, or of the robot's lowest point."""
+        """The height of the ground, along up, m: of a level floor, or of the robot's lowest point."""
         up = self.figure.up
         for shape in self.figure.planes:
             link, X = self._recording.robot.tree.place[shape.body]
@@ -152,7 +152,7 @@ class Stage:
         return joined(strips)
 
     def _shadows(self, poses: np.ndarray) -> list[Painted]:
-        """Where solids shade the ground, as convex outlines just above it."""
+        """The shadows of solids on the ground, as convex outlines just above it."""
         up, shadows = self.figure.up, []
         a, b = (axis for axis in np.eye(3) if not axis @ up)
         for solid in self.figure.solids:

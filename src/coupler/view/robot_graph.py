@@ -150,7 +150,7 @@ def _pairs(bodies: Sequence[int]) -> Iterable[tuple[int, int]]:
 
 
 def _draw_hull(parent: Element, boxes: np.ndarray, colour: str) -> None:
-    """A soft hull around the nodes of a cluster, with a band from each node to the nearest one before it."""
+    """Draws a soft hull around the nodes of a cluster, with a band from each node to the nearest one before it."""
     if len(boxes) > 1:
         hull = add(parent, "g", class_="hull", opacity=0.35, fill=colour, stroke=colour, stroke_linejoin="round")
         for x0, y0, x1, y1 in boxes:

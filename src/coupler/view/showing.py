@@ -1,4 +1,4 @@
-"""`coupler.view`: whatever is given, in the browser."""
+"""`coupler.view`: shows a robot, a log, a rollout or a simulation in the browser."""
 
 from __future__ import annotations
 

@@ -72,12 +72,12 @@ class Pose:
 
 
 class Skeleton:
-    """Which points of which links are drawn.
+    """The stick figure of a robot: the points of links that are drawn.
 
     Attributes:
         robot: the robot that is drawn.
         view: the direction from which it is seen.
-        points: for each link those that matter on it, in its frame, m.
+        points: for each link the points to draw, in the link's frame, m.
         rotors: links that only turn about their own centre.
     """
 

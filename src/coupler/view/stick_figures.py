@@ -54,7 +54,7 @@ class Strip:
         self._fit(width)
 
     def _measure(self) -> None:
-        """How much room the figures take: width and middle of a slot, lowest and highest point, and largest extent."""
+        """Measures the room that figures take: width and middle of a slot, lowest and highest point, largest extent."""
         points = [pose.points()[:, :2] for pose in self._figures]
         left, right = _range([xy[:, 0] - pose.base[0] for xy, pose in zip(points, self._figures, strict=True)])
         self._low, self._high = _range([xy[:, 1] for xy in points])
@@ -62,7 +62,7 @@ class Strip:
         self._middle, self._slot = (left + right) / 2, max(_SLOT * (right - left), 0.2 * self._tall)
 
     def _fit(self, width: float) -> None:
-        """Heights that are shown: of figures, arrows and the ground, with a margin, at one scale along both axes."""
+        """Sets the range of heights: figures, arrows and the ground, with a margin, at one scale along both axes."""
         arrows = self._arrows()
         low, high = _range([np.array([self._low, self._high]), arrows[:, 1], arrows[:, 1] + arrows[:, 3]])
         margin = 0.06 * (high - low) + 0.02 * self._tall
@@ -147,7 +147,7 @@ class Strip:
         axes.quiverkey(drawn, start, 1.06, length, label, labelpos="W", color=FORCE, fontproperties={"size": 8.5})
 
     def _draw_ground(self, axes: Any) -> None:
-        """The ground: its planes, cut at the depth of the robot."""
+        """Draws the ground: its planes, cut at the depth of the robot."""
         place = self._robot.tree.place
         floor = [Shape("", GROUND, Plane(), Transform.identity())]  # if what it touched is not among its shapes
         shapes = [shape for shape in self._robot.shapes if isinstance(shape.geometry, Plane)]

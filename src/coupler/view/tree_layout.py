@@ -65,10 +65,10 @@ class Layout:
     Attributes:
         children: the children of each node; node 0 is the root.
         texts: the lines in each node.
-        labels: what is written beside the edge to each node.
+        labels: the texts beside the edge to each node.
         x: the middle of each node.
         boxes, label_boxes: left, upper, right and lower side of each.
-        floors: how far down the nodes on each node's level reach.
+        floors: for each node, the lowest y of the nodes on its level.
     """
 
     children: Sequence[Sequence[int]]
@@ -92,7 +92,7 @@ class Layout:
 def lay_out(
     children: Sequence[Sequence[int]], texts: Sequence[Sequence[str]], labels: Sequence[str], large: bool
 ) -> Layout:
-    """Lays out a tree; of a large one, texts and labels are left out."""
+    """Lays out a tree; if it is `large`, without texts and labels."""
     texts = [[] if large else [shortened(line) for line in text] for text in texts]
     labels = ["" if large else shortened(label) for label in labels]
     half = np.array([max([text_width(line, FONT) for line in text], default=2) / 2 + 8 for text in texts])
@@ -142,7 +142,7 @@ def shortened(text: str) -> str:
 
 
 def text_width(text: str, size: float) -> float:
-    """About how wide a text is, px."""
+    """The approximate width of a text, px."""
     wide = sum(unicodedata.east_asian_width(c) in "WF" for c in text)
     broad = sum(c in "mw@%" or c.isupper() for c in text)
     return size * (0.6 * len(text) + 0.45 * wide + 0.2 * broad)

@@ -127,7 +127,7 @@ def test_a_mesh_that_is_seen_stays_for_that_alone(tmp_path: Path) -> None:
     assert (type(hull.geometry), hull.visible, hull.touches, hull.friction) == (Hull, False, True, 0.3)
     assert (hull.name, hull.body, floor.name) == ("skin", "body", "floor")
     (remark,) = robot.remarks
-    assert "ball.obj touches with 16 corners, up to 0.2" in remark and remark in str(robot)
+    assert "ball.obj touches as a hull of 16 corners, up to 0.2" in remark and remark in str(robot)
     assert [pair.count for pair in pairs_of(robot)] == [16]
 
 

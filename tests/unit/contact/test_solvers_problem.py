@@ -97,6 +97,6 @@ def test_friction_of_a_joint_at_its_bound_opposes_motion(impulse: float, b: floa
 
 def test_an_unknown_method_is_refused_and_the_known_ones_listed() -> None:
     with pytest.raises(
-        ModelError, match="no method 'guess'; there are 'admm', 'bisection', 'cascade', 'gauss_seidel', 'lemke'"
+        ModelError, match="method must be one of 'admm', 'bisection', 'cascade', 'gauss_seidel', 'lemke', got 'guess'"
     ):
         solve(contact((0, 0, 0)), "guess")

@@ -263,13 +263,13 @@ def test_designs_that_cannot_be_have_no_numbers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"errors": "ignore"}, "errors: there is no 'ignore'; there are 'raise', 'nan'"),
+        ({"errors": "ignore"}, "errors must be one of 'raise', 'nan', got 'ignore'"),
         ({"parameters": {"mass:bat": [1.0]}}, "no parameter 'mass:bat'"),
         ({"parameters": {"mass:bar": 1.0}}, "must have one row for each design"),
         ({"parameters": {"mass:bar": [1.0, -2.0]}}, "0 or more"),
         ({"parameters": {"mass:bar": [1.0], "stiffness:spring": [1.0, 2.0]}}, "grid=True combines them"),
         ({"parameters": {}}, "must go by name"),
-        ({"on": "mars"}, "there is no 'mars'"),
+        ({"on": "mars"}, "on must be one of .* got 'mars'"),
         ({"at_once": 0}, "at_once must be a whole number from 1 on"),
         ({"measure": lambda robot: {}}, "measures nothing"),
         ({"measure": lambda robot: 1.0}, r"of the shape \(\) for 23 designs"),

@@ -133,7 +133,7 @@ def test_mechanisms_are_parts_of_robots() -> None:
         (lambda: slider_crank(-0.1, 0.05), "slider_crank: crank must be longer than 0 m, got -0.1"),
         (lambda: slider_crank(np.nan, 0.05), "slider_crank: crank"),
         (lambda: rrpr(0.2, (0, 0)), "rrpr: the actuator's foot is on the hinge"),
-        (lambda: rrpr(0.2, (0.2, 0)), "rrpr: the actuator has no length where it is assembled"),
+        (lambda: rrpr(0.2, (0.2, 0)), "rrpr: the actuator has zero length in the assembled pose"),
         (lambda: planar_rrr(0.5, 0.1, 0.1, 0.1), "arm 1 cannot be assembled: it reaches from 0 to 0.2 m.*0.4 m apart"),
         (lambda: planar_rrr(0.5, 0.1, 0.3, 0.3, elbows=(1, 2, 1)), "planar_rrr: elbows must be 1 or -1 each"),
         (lambda: stewart(hexagon(0.3, 0.3)[:5], hexagon(0.2, 1.7), 0.4), "stewart: base must be 6 × 3 finite numbers"),

@@ -50,7 +50,7 @@ class Rolling(Joint):
 
 
 class Told(Rolling):
-    """The same joint, which says its subspace and its rate as well."""
+    """A `Rolling` joint that defines its subspace and the subspace's rate as well."""
 
     def subspace(self, q: Array) -> Array:
         along = about_y(q[0]).T @ np.array([self.radius, 0.0, 0.0])
@@ -73,7 +73,7 @@ class Lever(Joint):
 
 
 class OldLever(Joint):
-    """The same without fields."""
+    """A `Lever` that is not a dataclass, and so has no fields."""
 
     nq, nv = 1, 1
 

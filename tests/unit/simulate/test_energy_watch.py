@@ -52,7 +52,7 @@ def test_a_batch_may_warn_or_ignore_it() -> None:
     assert np.isfinite(found.q).all() and np.isinf(found.stops).all()
     other = coupler.rollout(robot, q, v, controls, integrator="euler", on_energy_gain="ignore")
     np.testing.assert_array_equal(other.q, found.q)
-    with pytest.raises(ModelError, match=r"on_energy_gain: there is no 'hope'; there are 'stop', 'warn', 'ignore'"):
+    with pytest.raises(ModelError, match=r"on_energy_gain must be one of 'stop', 'warn', 'ignore', got 'hope'"):
         coupler.rollout(robot, q, v, controls, on_energy_gain="hope")
     with pytest.raises(ModelError, match=r"after 0\.\d+ s in state 0: .* that nobody put in"):  # where all of them do
         coupler.rollout(robot, q, np.array([FAST, FAST]), controls, integrator="euler")

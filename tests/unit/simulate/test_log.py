@@ -191,8 +191,8 @@ def test_a_log_is_made_of_arrays_that_fit_together() -> None:
     log = Log(**about, times=[0, 1, 2], q=np.zeros((3, 2)), note="by hand")
     assert (len(log), log.columns, log.times.dtype, log.note) == (3, ("times", "q"), "<f8", "by hand")
     wrong: list[tuple[dict[str, Any], str]] = [
-        ({"q": [[1.0]]}, "a log has times, a list of numbers"),
-        ({"times": [[0.0]]}, "a log has times, a list of numbers"),
+        ({"q": [[1.0]]}, "a log needs 'times', a list of numbers"),
+        ({"times": [[0.0]]}, "a log needs 'times', a list of numbers"),
         ({"times": "noon"}, "times must be numbers, got 'noon'"),
         ({"times": [0, 1], "q": np.zeros((3, 2))}, r"q has the shape \(3, 2\), and must have 2 rows like the times"),
         ({"times": [0.0], "speed": [1.0]}, "speed is unknown"),

@@ -32,7 +32,7 @@ def many_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def copied(log: Log) -> Log:
-    """The same in memory, with what is not finite, and a note in several scripts."""
+    """A copy of a log in memory, with numbers that are not finite, and a note in several scripts."""
     columns: dict[str, Any] = {name: np.array(getattr(log, name)) for name in log.columns}
     columns["gaps"][0] = np.inf
     columns["kinetic"][1] = np.nan

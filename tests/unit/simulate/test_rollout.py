@@ -141,7 +141,7 @@ def test_states_of_a_batch_that_are_none_are_masked_and_told_and_the_others_go_o
         assert found.stops[i] == 0.0
         with pytest.raises(ModelError, match=told):
             Simulation(robot, q=q0[i], v=v0[i])
-    with pytest.raises(ModelError, match=r"there is no state to start from in state 0: .* length 0"):
+    with pytest.raises(ModelError, match=r"no state is possible to start from in state 0: .* length 0"):
         rollout(robot, q0[[3, 3]], v0[:2], controls[:2])
 
 

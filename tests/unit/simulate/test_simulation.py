@@ -276,7 +276,7 @@ def test_a_run_whose_contacts_exclude_each_other_says_so_once() -> None:
     robot, q = squeezed()
     with pytest.warns(ModelWarning, match="overlaps at the start"):
         simulation = Simulation(robot, q=q)
-    left = r"overlaps of up to 0.01 m, .* were left as they are: no impulses part them"
+    left = r"overlaps of up to 0.01 m, .* were left as they are: no impulses can part them"
     with pytest.warns(ModelWarning, match=left) as told:
         simulation.run(0.01, every=5)
     assert len(told) == 1
@@ -367,7 +367,7 @@ def test_forces_may_be_a_tuple_of_numbers() -> None:
     [
         ({"restitution": 1.5}, "restitution: normal must be 0 to 1"),
         ({"restitution": "much"}, "restitution: normal must be"),
-        ({"penetration": "deep"}, "penetration: there is no 'deep'"),
+        ({"penetration": "deep"}, "penetration must be one of .* got 'deep'"),
         ({"tolerance": -1.0}, "tolerance must be"),
         ({"sweeps": 0}, "sweeps must be a whole number"),
         ({"friction": -0.1}, "friction must be a finite number, 0 or more"),
@@ -419,7 +419,7 @@ def test_a_pair_that_overlaps_in_the_neutral_pose_is_told_and_listed() -> None:
         b.joint(f"joint{i}", Revolute(axis=(0, 1, 0)), f"link{i - 1}" if i else "ground", f"link{i}", at=at)
         b.shape(f"link{i}", Box((0.5, 0.1, 0.1)), at=(0.1, 0, 0))
     robot = b.build()
-    told = r"what overlaps in its neutral pose does not touch: link0 on link2, by 100 mm; `Simulation.left_out`"
+    told = r"shapes that overlap in its neutral pose do not touch: link0 on link2, by 100 mm; `Simulation.left_out`"
     with pytest.warns(ModelWarning, match=told):
         simulation = Simulation(robot)
     assert simulation.contacts == ()
@@ -590,7 +590,7 @@ def test_states_compare_by_value() -> None:
         ("contacts", ["foot", 3], "contacts must be a name or a list of names"),
         ("friction", -1.0, "friction must be a finite number, 0 or more"),
         ("restitution", 2.0, "restitution: normal must be 0 to 1"),
-        ("penetration", "deep", "penetration: there is no 'deep'"),
+        ("penetration", "deep", "penetration must be one of .* got 'deep'"),
         ("tolerance", "none", "tolerance must be a finite number"),
         ("sweeps", 0.5, "sweeps must be a whole number from 1 on, got 0.5"),
     ],
@@ -680,5 +680,5 @@ def test_what_is_no_robot_and_no_state_is_refused() -> None:
 
 def test_a_state_of_another_simulation_is_refused() -> None:
     state = Simulation(coupler.robots.load("five_bar")).state
-    with pytest.raises(ModelError, match=r"of another simulation: it has .* values, and those of robot 'four_bar'"):
+    with pytest.raises(ModelError, match=r"state has .* values, and this simulation of robot 'four_bar' needs"):
         Simulation(coupler.robots.load("four_bar")).restore(state)

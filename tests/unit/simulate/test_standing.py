@@ -21,7 +21,7 @@ G = 9.81
 
 
 def over_floor(robot: Robot, q: np.ndarray, base: str, feet: str, height: float) -> np.ndarray:
-    """The same configuration, its lowest foot at that height."""
+    """A configuration, lifted so that its lowest foot is at this height."""
     gaps = [touch.contact.gap for touch in touches(robot, q, pairs_of(robot)) if feet in touch.pair.one.name]
     q = q.copy()
     q[robot.q_slice(base)][2] += height - min(gaps)

@@ -138,7 +138,7 @@ def test_colours_go_by_cluster_or_by_body() -> None:
     by_cluster, by_body = (body_colours(robot, colouring) for colouring in ("cluster", "body"))
     assert (by_cluster["HR_hip_link"] == by_cluster["HR_hip_rotor"]).all()
     assert (by_body["HR_hip_link"] != by_body["HR_hip_rotor"]).any()
-    with pytest.raises(ModelError, match="no 'mass'"):
+    with pytest.raises(ModelError, match="got 'mass'"):
         body_colours(robot, "mass")  # type: ignore[arg-type]
 
 

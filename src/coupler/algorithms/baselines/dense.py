@@ -1,4 +1,4 @@
-"""The same methods with dense matrices, solved by LAPACK: for robots too large to compile their linear algebra.
+"""The baselines with dense matrices, solved by LAPACK: for robots too large to compile their linear algebra.
 
 The other baselines are compiled as a whole, without operations on zeros, and compilation takes time and memory that
 grow with the cube of the robot's size. Here only the inertia, bias and loop matrices of the spanning tree are compiled.
@@ -108,7 +108,7 @@ def _by_name(program: Any, compile: Compile) -> Callable[..., dict[str, np.ndarr
 
 
 class _Matrices:
-    """Where the entries of results belong in dense matrices."""
+    """The rows and columns of results' entries in dense matrices."""
 
     def __init__(self, robot: Robot, spanning: Spanning) -> None:
         self._n = spanning.tree.nv

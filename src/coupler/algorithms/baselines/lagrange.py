@@ -67,7 +67,7 @@ def spread_and_constrain(cluster: Visited) -> None:
 
 
 def _independent_in_cluster(robot: Robot, cluster: int) -> np.ndarray:
-    """Which entries of the velocities of a cluster's joints are independent."""
+    """Flags for the entries of a cluster's joint velocities that are independent."""
     links = [link for link in robot.cluster_tree.clusters[cluster].bodies if link]
     entries = robot.tree.velocities_of(links)
     return np.flatnonzero(robot.embedding.v_place[entries] >= 0)

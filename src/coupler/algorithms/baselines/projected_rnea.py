@@ -35,5 +35,5 @@ def spread(cluster: Visited) -> None:
 
 
 def project(cluster: Visit[Any, Any]) -> None:
-    """τ = Gᵀ f."""
+    """Projects forces of all joints onto the independent ones: τ = Gᵀ f."""
     cluster.memory.tau = cluster.G.T @ np.concatenate([body.memory.f for body in cluster.bodies])

@@ -94,7 +94,7 @@ class _Tiles:
         return Place.block(self._b, TILE * self._columns * i, (TILE, 1), self._columns)
 
     def fill(self, H: Any, tau: Any, bias: Any, jacobians: Sequence[Any]) -> None:
-        """H, τ − c and Jᵀ into tiles."""
+        """Writes the steps that copy H, τ − c and Jᵀ into tiles."""
         schedule, width = self._sweep.schedule(), self._columns
         for i in range(self._count):
             for j in range(i + 1):
@@ -118,7 +118,7 @@ class _Tiles:
         schedule.copy(Place.of(source, start, 1), out=Place.of(target, at, 1))
 
     def factorise(self) -> None:
-        """H = L Lᵀ; on the diagonal R = L⁻¹ of a tile stands for L."""
+        """Writes the steps that factorise H = L Lᵀ; tiles on the diagonal hold R = L⁻¹ in place of L."""
         schedule = self._sweep.schedule()
         for k in range(self._count):
             schedule.call(_root, self.A(k, k), out=self.A(k, k))
@@ -131,7 +131,7 @@ class _Tiles:
         schedule.run()
 
     def solve(self, a: Any, omega: Any, frames: int) -> None:
-        """y = L⁻¹ of all right-hand sides, J H⁻¹ Jᵀ = yᵀ y of the columns of frames, and L⁻ᵀ y of the first one."""
+        """Writes the steps to y = L⁻¹ of all right-hand sides, J H⁻¹ Jᵀ = yᵀ y, and L⁻ᵀ y of the first column."""
         schedule, size = self._sweep.schedule(), 6 * frames
         for k in range(self._count):
             for j in range(k):

@@ -53,7 +53,7 @@ def motors_without_effect(robot: Robot) -> Iterator[Finding]:
 
 
 def actuators(robot: Robot) -> Iterator[Finding]:
-    """No actuators, more of them than freedoms, and joints that are driven and dependent."""
+    """A robot without actuators or with more than freedoms, and joints that are both driven and dependent."""
     if not robot.actuators:
         yield Finding(
             "note",
@@ -82,6 +82,6 @@ def actuators(robot: Robot) -> Iterator[Finding]:
 
 
 def gravity(robot: Robot) -> Iterator[Finding]:
-    """No gravity."""
+    """A robot without gravity."""
     if not robot.gravity.any():
         yield Finding("note", "there is no gravity", "robot.with_gravity((0, 0, -9.81)) gives the same robot on earth")

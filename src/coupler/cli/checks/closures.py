@@ -79,7 +79,7 @@ def open_loops(robot: Robot) -> Iterator[Finding]:
 
 
 def _gaps(robot: Robot, q: np.ndarray) -> dict[str, str]:
-    """How far loop joints and couplings are open in a configuration, by their names: in m and rad."""
+    """The gaps of loop joints and couplings in a configuration, by name, as text in m and rad."""
     closure, gaps = robot.embedding.closure, dict[str, str]()
     phi = closure.at(robot.embedding.positions(q))[0]
     for constraint, rows in closure.constraints():

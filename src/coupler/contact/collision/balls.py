@@ -1,4 +1,4 @@
-"""Balls around shapes, as kernels see them: how far two of them are apart, how they move, and whether they may meet.
+"""Bounding balls of shapes in kernels: how far apart two of them are, how they move, and whether they may meet.
 
 A pair has `bound`, how far its balls are apart, `horizon`, for how long they move, s, and of each side that moves what
 `PLACE` and `MOTION` have, under names such as `one_centre` and `other_spin_u`.
@@ -30,7 +30,7 @@ _EASE, _EASE_OF_TURN = 0.02, 0.1
 
 
 def ground(form: Geometry, at: Transform) -> tuple[np.ndarray, float, float]:
-    """The normal of ground, how far out its highest point is, and how much of a height is distance at the least."""
+    """The normal of ground, the height of its highest point along it, and a lower bound of distance over height."""
     up, level, steep = at.E[2], 0.0, 1.0
     if isinstance(form, HeightField):
         cell = form.size / (np.array(form.heights.shape) - 1.0)
@@ -40,7 +40,7 @@ def ground(form: Geometry, at: Transform) -> tuple[np.ndarray, float, float]:
 
 
 def place(ball: View) -> None:
-    """Where a ball is, and how it moves before impulses."""
+    """Computes a ball's centre, and how it moves before impulses."""
     ball.centre = ball.r + ball.E.T @ ball.c
     _move(ball, "u", ball.u)
     _move(ball, "start", ball.start)
@@ -49,7 +49,7 @@ def place(ball: View) -> None:
 
 
 def move(ball: View) -> None:
-    """How a ball moves after impulses, and whether it is faster than `are_close` has allowed for."""
+    """Computes how a ball moves after impulses, and whether it is faster than `are_close` has allowed for."""
     _move(ball, "after", ball.u + ball.du)
     turn = ball.horizon * np.maximum(ball.spin_after - ball.spin, 0.0)
     further = ball.horizon * (np.sqrt(ball.shift_after @ ball.shift_after) - ball.speed)
@@ -58,14 +58,14 @@ def move(ball: View) -> None:
 
 
 def _move(ball: View, name: str, velocity: Array) -> None:
-    """How the centre of a ball moves, along the world's axes, m/s, and how fast its link turns, rad/s."""
+    """Computes the velocity of a ball's centre, along the world's axes, m/s, and how fast its link turns, rad/s."""
     spin = velocity[:3]
     setattr(ball, f"shift_{name}", ball.E.T @ (velocity[3:] + cross(spin, ball.c)))
     setattr(ball, f"spin_{name}", np.sqrt(spin @ spin))
 
 
 def distance(view: View, on_ground: bool) -> Any:
-    """How far the ball of the first shape is from that of the second, or from the ground."""
+    """The distance of the first shape's ball from the second's, or from the ground."""
     if on_ground:
         height = view.up @ view.one_centre - view.level
         return np.minimum(height, view.steep * height) - view.one_radius
@@ -74,7 +74,7 @@ def distance(view: View, on_ground: bool) -> Any:
 
 
 def separation(view: View, both: tuple[Geometry, Geometry], moving: Mapping[str, bool]) -> Any:
-    """How far apart two shapes are along the line of their centres, at the least; below zero if they overlap there."""
+    """A lower bound of the distance of two shapes along the line of their centres; negative if they overlap there."""
     away = view.one_centre - view.other_centre
     apart = distance = np.sqrt(away @ away)
     # Centres at one place have no line through them, and along any shapes overlap.

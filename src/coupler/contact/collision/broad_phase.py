@@ -36,16 +36,16 @@ class BroadPhase:
 
     Args:
         groups: the pairs that may be left out.
-        pairs: how many there are in all.
-        step: its length, s.
+        pairs: the number of all pairs.
+        step: the length of the step, s.
         bodies: gives poses E and r of links, and their velocities: `u` after a step without impulses, `start`
             before it, and `du`, the change by impulses.
 
     Attributes:
         fresh: whether the contacts of a pair are to be measured now; listed.
         far: whether they have not been measured so far.
-        near: whether they have been, or are to be now; listed.
-        bounds: gaps that are not larger than those of any contact of a pair, m.
+        near: whether they have been measured, or are to be now; listed.
+        bounds: for each pair a lower bound of the gaps of its contacts, m.
     """
 
     def __init__(
@@ -73,10 +73,10 @@ class BroadPhase:
         self._motions = builder.records("ball_motions", len(self._balls), **balls.MOTION)
 
     def begin(self, gaps: Callable[[PairGroup], Window]) -> None:
-        """Writes the steps that make pairs fresh which may meet, and the others far.
+        """Writes the steps that flag pairs which may meet as fresh, and the others as far.
 
         Args:
-            gaps: of some pairs, where to tell bounds as the gaps of their contacts: `gaps0` of the first, and so on.
+            gaps: returns, for some pairs, the fields that get bounds as gaps of contacts: `gaps0` and so on.
         """
         self._move_balls(balls.place)
         for flags in (self.fresh, self.near, self._close):
@@ -96,7 +96,7 @@ class BroadPhase:
             self._builder.list_flags(flags)
 
     def _look_closely(self, group: PairGroup, gaps: Window) -> None:
-        """Writes the steps that make close pairs fresh which may meet."""
+        """Writes the steps that flag those close pairs as fresh that may meet."""
         both = group.ends[0][0].form, group.ends[0][1].form
 
         def look(view: View) -> None:
@@ -138,7 +138,7 @@ class BroadPhase:
             measure()
 
     def _look_again(self, group: PairGroup, **among: Any) -> None:
-        """Writes a loop that makes far pairs fresh which may meet after impulses; all of them, or some."""
+        """Writes a loop that flags far pairs as fresh that may meet after impulses; it asks all of them, or some."""
 
         def look_again(view: View) -> None:
             view.fresh = view.near = np.where(balls.meet(view, group.moving, "after"), 1.0, 0.0)
@@ -185,12 +185,12 @@ class BroadPhase:
 
 
 def _key(end: ShapeOnLink) -> Hashable:
-    """What tells the balls of shapes that move apart."""
+    """Key of a moving shape's bounding ball."""
     return end.link, end.centre.tobytes(), cores.radius(end.form)
 
 
 def _tell(view: View, group: PairGroup, bound: Any) -> None:
-    """That the contacts of a pair have no smaller gaps than this."""
+    """Stores a lower bound of a pair's gaps, also in place of the gaps of its contacts."""
     view.bound = bound
     for k in range(group.contacts):
         setattr(view, f"gaps{k}", view.bound)

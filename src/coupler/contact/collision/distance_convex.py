@@ -25,7 +25,7 @@ _SLIVER = 1e-10  # of the squares of a face's sides: with a smaller area, roundi
 
 @dataclass(frozen=True, eq=False)
 class Separation:
-    """How two convex shapes are separated.
+    """The gap between two convex shapes, its direction, and the points where it is measured.
 
     Attributes:
         gap: m; if they overlap, minus the shortest translation that separates them.

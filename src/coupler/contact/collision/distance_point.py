@@ -31,30 +31,30 @@ def unit(v: Array, otherwise: Array) -> tuple[Any, Array]:
 
 
 def to_plane(p: Array) -> tuple[Any, Array]:
-    """From the half-space z ≤ 0."""
+    """Distance and direction from the half-space z ≤ 0."""
     return p[2], _Z
 
 
 def to_ball(p: Array, radius: float) -> tuple[Any, Array]:
-    """From a ball, or from a point if the radius is zero."""
+    """Distance and direction from a ball, or from a point if the radius is zero."""
     length, normal = unit(p, _Z)
     return length - radius, normal
 
 
 def to_capsule(p: Array, radius: float, half: float) -> tuple[Any, Array]:
-    """From a capsule along z whose axis ends at z = ±half."""
+    """Distance and direction from a capsule along z whose axis ends at z = ±half."""
     length, normal = unit(np.stack([p[0], p[1], p[2] - np.clip(p[2], -half, half)]), _X)
     return length - radius, normal
 
 
 def to_box(p: Array, half: np.ndarray) -> tuple[Any, Array]:
-    """From a box that reaches to ±half along each axis."""
+    """Distance and direction from a box that reaches to ±half along each axis."""
     distance, weights = _from_faces(np.abs(p) - half)
     return distance, weights * np.copysign(1.0, p)
 
 
 def to_box_together(places: Sequence[Array], half: np.ndarray) -> list[tuple[Any, Array]]:
-    """From a box, of points that stay together: those inside have one face in common, which is nearest to all."""
+    """Distances of several points from a box; points inside leave through one common face, the nearest to all."""
     found = [to_box(p, half) for p in places]
     inside = [distance <= 0.0 for distance, _ in found]
     low = reduce(np.minimum, (np.where(within, p, half) for p, within in zip(places, inside, strict=True)))
@@ -68,7 +68,7 @@ def to_box_together(places: Sequence[Array], half: np.ndarray) -> list[tuple[Any
 
 
 def to_cylinder(p: Array, radius: float, half: float) -> tuple[Any, Array]:
-    """From a cylinder along z between z = ±half: in the plane through the axis and p it is a rectangle."""
+    """Distance and direction from a cylinder along z between z = ±half, a rectangle in the plane of axis and p."""
     across, out = unit(np.stack([p[0], p[1]]), _X[:2])
     distance, (radial, axial) = _from_faces(np.stack([across - radius, np.abs(p[2]) - half]))
     return distance, np.stack([radial * out[0], radial * out[1], axial * np.copysign(1.0, p[2])])
@@ -89,7 +89,7 @@ _FLOOR = 1e-12  # in radii: points are moved off planes of symmetry by this much
 
 
 def to_ellipsoid(p: Array, radii: np.ndarray) -> tuple[Any, Array]:
-    """From an ellipsoid, to 1e-11 of its largest radius.
+    """Distance and direction from an ellipsoid, to 1e-11 of its largest radius.
 
     The nearest point x of the surface satisfies p − x = t n with the normal n = (xᵢ / aᵢ²), so that xᵢ = aᵢ² pᵢ / (t +
     aᵢ²), and t is the largest root of S(t) = Σ (aᵢ pᵢ / (t + aᵢ²))² = 1. The function 1/√S is concave and increasing,
@@ -125,5 +125,5 @@ DISTANCES: dict[type, Callable[[Any, Array], tuple[Any, Array]]] = {  # by the k
 
 
 def to_shape(shape: Any, p: Array) -> tuple[Any, Array]:
-    """From a shape of one of the kinds in `DISTANCES`."""
+    """Distance and direction from a shape of one of the kinds in `DISTANCES`."""
     return DISTANCES[type(shape)](shape, p)

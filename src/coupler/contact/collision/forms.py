@@ -1,4 +1,4 @@
-"""What all of the collision code speaks of: the point, a form of its own; forms without end; places of contacts."""
+"""Terms of all collision code: the point as a form of its own, forms without end, and places of contacts."""
 
 from __future__ import annotations
 

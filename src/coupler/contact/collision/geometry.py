@@ -103,7 +103,7 @@ def forces_on(X: Transform, contact: Contact, rows: int = 3) -> Array:
 
     Args:
         X: the transform from the world to the body.
-        contact: where it is touched.
+        contact: the contact.
         rows: 3; or 4, with a moment about the normal; or 6, also with moments about the tangents.
     """
     along = X.E @ contact.frame.T
@@ -211,7 +211,7 @@ def _capsules(one: Capsule, other: Capsule, X_one: Transform, X_other: Transform
 def _capsule_box(one: Capsule, other: Box, X_one: Transform, X_other: Transform) -> Iterator[ContactPlace]:
     """Three balls of the capsule: at its ends, and where the axis is nearest to the box, or halfway through it.
 
-    Those with their centres in the box leave it together, through the face that takes the shortest way.
+    Balls with their centres in the box leave it together, through the face that takes the shortest way.
     """
     p, u = (np.stack(list(X_other.E @ a)) for a in (X_one.r - X_other.r, X_one.E[2]))
     half_length, half = 0.5 * one.length, 0.5 * other.size

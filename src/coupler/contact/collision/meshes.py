@@ -47,7 +47,7 @@ def simplified_hull(mesh: Mesh, most: int = CORNERS) -> tuple[Hull, float]:
 
 
 def with_hulls(robot: Robot, most: int = CORNERS) -> Robot:
-    """The same robot with a hull for every mesh that touches something; `pairs_of` calls this itself.
+    """A robot with a hull in place of every mesh that touches something; `pairs_of` calls this itself.
 
     A visible mesh remains, but no longer touches. A mesh that cannot be read touches nothing, and a `ModelWarning`
     names it. The robot's remarks say which hulls are simplified, and by how much.
@@ -93,7 +93,7 @@ def _hulls(meshes: Iterable[Mesh], most: int) -> tuple[dict[Hashable, Hull], lis
             continue
         if error > 0.0:
             corners = counted(len(hulls[key].vertices), "corner")
-            remarks.append(f"mesh {mesh.path} touches with {corners}, up to {error:.2g} m within its whole hull")
+            remarks.append(f"mesh {mesh.path} touches as a hull of {corners}, up to {error:.2g} m inside its full hull")
     if absent:
         what = f"mesh {absent[0]!r}, whose file is" if len(absent) == 1 else f"meshes {listed(absent)}, whose files are"
         lost.append(f"{what} missing; name the folder of its package, or give a simpler shape")

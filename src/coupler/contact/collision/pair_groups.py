@@ -67,7 +67,7 @@ class PairGroup:
     def looked_at_closely(self) -> bool:
         """Whether the distance of the shapes is bounded more closely where their balls could meet.
 
-        That costs less than a search.
+        The closer bound costs less than a search.
         """
         return self.searched and not self.on_ground
 

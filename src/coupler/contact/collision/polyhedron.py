@@ -93,7 +93,7 @@ def _tetrahedron(x: np.ndarray) -> list[int] | None:
 
 
 def _furthest(x: np.ndarray, height: np.ndarray) -> int:
-    """The highest point. Of points at the same height, such as those of an edge, the outermost is a corner."""
+    """The number of the highest point; of equally high ones, as on an edge, the outermost, which is a corner."""
     highest = height.max()
     level = np.flatnonzero(height >= max(highest - _DETAIL, 0.5 * highest))
     return int(level[np.argmax(np.sum(x[level] ** 2, axis=1))])
@@ -118,7 +118,7 @@ class _Growth:
         self.height, self.home = _highest(x, self.normals, self.offsets)
 
     def take(self, i: int) -> None:
-        """Adds a point: faces that it is beyond are replaced by faces from their rim to it."""
+        """Adds a point: the faces that it is beyond are replaced by faces from their rim to the point."""
         beyond = self.normals @ self.x[i] - self.offsets
         seen = beyond > _PLANE
         rims = self._rims(seen)

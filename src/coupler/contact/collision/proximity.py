@@ -105,7 +105,7 @@ class _Placed:
         self.top = float(np.max(self.geometry.heights)) if isinstance(self.geometry, HeightField) else 0.0
 
     def some(self, states: np.ndarray) -> _Placed:
-        """The same shape in some of the configurations."""
+        """This shape in some of the configurations."""
         placed = object.__new__(_Placed)
         placed.__dict__.update(self.__dict__)
         placed.R, placed.origin, placed.centre = self.R[states], self.origin[states], self.centre[states]

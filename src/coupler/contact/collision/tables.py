@@ -55,7 +55,7 @@ def numbers(geometry: Geometry) -> np.ndarray:
 
 
 def with_numbers(geometry: Geometry, values: Array) -> Geometry:
-    """The same form with its numbers from a table; they were checked when the form was made."""
+    """A copy of a form with its numbers from a table; they were checked when the form was made."""
     named = _NUMBERS.get(type(geometry))
     if not named:
         return geometry

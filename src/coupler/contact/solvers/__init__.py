@@ -44,5 +44,5 @@ def solve(
         ModelError: for an unknown method or impossible options.
     """
     if method not in SOLVERS:
-        raise ModelError(f"contact problem: there is no method {method!r}; there are {', '.join(map(repr, SOLVERS))}")
+        raise ModelError(f"contact problem: method must be one of {', '.join(map(repr, SOLVERS))}, got {method!r}")
     return SOLVERS[method](problem, start=start, tolerance=tolerance, **options)

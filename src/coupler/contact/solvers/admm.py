@@ -84,7 +84,7 @@ def _balance(primal: float, dual: float, impulse: float, velocity: float) -> flo
 
 
 def _scales(problem: ContactProblem) -> np.ndarray:
-    """The factors d of λ = d y that give d A d a diagonal of about one; the same for a cone's normal and tangents."""
+    """The factors d of λ = d y that give d A d a diagonal of about one; a cone's normal and tangents share theirs."""
     d = np.sqrt(problem.steps)
     for cones in problem.cones:
         d[cones.rows[:3]] = d[cones.rows[:2]].min(axis=0)

@@ -76,7 +76,7 @@ def solve(
 
 
 def _eliminated(problem: ContactProblem) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows are bilateral, and their response X, (n, n): λ_free = −X (A λ + b) makes w_free = 0 if possible."""
+    """Flags of bilateral rows, and their response X, (n, n): λ_free = −X (A λ + b) makes w_free = 0 if possible."""
     lower, upper = problem.bounds
     free = np.isinf(lower) & np.isinf(upper) & ~problem.frictional
     root = np.sqrt(problem.steps[free])

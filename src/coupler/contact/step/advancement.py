@@ -60,11 +60,11 @@ class Advancement:
         )(contacts)
 
     def shapes(self, pairs: Sequence[int]) -> Window:
-        """What `PassingPairs.shapes` gives, and for how long shapes have moved."""
+        """The fields of `PassingPairs.shapes`, and for how long shapes have moved."""
         return self._pairs.shapes(pairs) | fields(time=self._time.at(self._pairs.pair_numbers(pairs)))
 
     def locations(self, contacts: Indices) -> Window:
-        """Contacts where their shapes are by then: gap, point and frame."""
+        """Gap, point and frame of contacts with their shapes where they have moved so far."""
         return self._ahead[self._pairs.contact_numbers(contacts)]
 
     # Steps
@@ -76,7 +76,7 @@ class Advancement:
     def let_pass(self, report: ContactReport) -> None:
         """Writes the first advance of convex shapes, from contacts as they are; pairs that pass are decided.
 
-        It needs no search. So what rests within the slop of others costs little.
+        It needs no search, so shapes that rest within the slop of others cost little.
         """
         candidates = self._context.candidates
 
@@ -105,7 +105,7 @@ class Advancement:
     def run(self) -> None:
         """Writes the rounds that decide whether the shapes of moving pairs meet.
 
-        What is not decided in the last round counts as meeting.
+        Pairs that are not decided in the last round count as meeting.
         """
         state = fields(undecided=self._undecided.at(0))
         with self._builder.repeat(until=_decided, at_most=MOST_ADVANCES, state=state):
@@ -125,7 +125,7 @@ class Advancement:
                 self._builder.loop(self._advancing(pairs[0]), view=window, where=self._moving.at(at))
 
     def _results(self, pairs: Sequence[int], form: str) -> Window:
-        """Where the contacts of pairs on the way go; a form of names, as kernels call them."""
+        """The buffers for contacts of pairs on the way, under the names that kernels use."""
         places: dict[str, Any] = {}
         for k in range(self._context.candidates.pairs[pairs[0]].count):
             location = self.locations(self._context.candidates.first[pairs] + k).fields
@@ -133,7 +133,7 @@ class Advancement:
         return fields(**places)
 
     def _search_fields(self) -> None:
-        """Writes the search for contacts with height fields where their shapes are by then."""
+        """Writes the search for contacts with height fields, with shapes where they have moved so far."""
         pairs = self._pairs.on_fields
         ends = [self._context.candidates.ends[i] for i in pairs]
 
@@ -150,7 +150,7 @@ class Advancement:
         )
 
     def _search(self) -> None:
-        """Writes the search for contacts of other convex shapes where these are by then."""
+        """Writes the search for contacts of other convex shapes where they have moved so far."""
         pairs = self._pairs.searched
 
         def placed(view: View, rows: Sequence[int]) -> tuple[Transform, Transform]:
@@ -169,7 +169,7 @@ class Advancement:
         count, pairs = self._context.candidates.pairs[pair].count, self._pairs
 
         def advance(view: View) -> None:
-            """One step of conservative advancement; contacts that are found on the way are kept."""
+            """Makes one step of conservative advancement; contacts that are found on the way are kept."""
             one, other = pairs.shifts(view, pair)
             if pair in pairs.listed_anew:  # a search has found them
                 contacts = [Contact(*(getattr(view, f"{name}{k}") for name in _LOCATION)) for k in range(count)]
@@ -191,7 +191,7 @@ class Advancement:
 
 
 def _at_centres(view: View, one: Shift, other: Shift) -> tuple[Transform, Transform]:
-    """The transforms from the world to the centres of two shapes by then; hulls that share a trace have their own."""
+    """The transforms from the world to the centres of two moved shapes; hulls of one trace have their own centres."""
     X_one, X_other = one.after(view.time), other.after(view.time)
     return Transform.translation(view.one_centre) @ X_one, Transform.translation(view.other_centre) @ X_other
 
@@ -200,7 +200,7 @@ def _at_centres(view: View, one: Shift, other: Shift) -> tuple[Transform, Transf
 
 
 def _letting_pass(count: int, moving: tuple[bool, ...]) -> Callable[[View], None]:
-    """The kernel that lets pairs pass with so many contacts, of which these sides move."""
+    """The kernel that decides which pairs pass, for pairs with so many contacts whose sides `moving` move."""
 
     def let_pass(view: View) -> None:
         one, other = (shift_of(view, side, None, moves) for side, moves in zip(SIDES, moving, strict=True))

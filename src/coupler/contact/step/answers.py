@@ -19,7 +19,7 @@ SOFT = 1e-9  # of a row's mobility: added to A's diagonal, in derivatives alone,
 
 
 def answer(pn: Any, qn: Any, discs: Iterable[tuple[Array, Array, Array]]) -> tuple[Array, Array]:
-    """p and Q of a contact.
+    """p and Q of a contact, put together from its normal and discs.
 
     Args:
         pn, qn: p and Q of its normal.
@@ -43,8 +43,8 @@ def sharp_answer(
 
     Args:
         mobility, friction, lam, w: as for `cone_error`.
-        soft: what takes the place of `SOFT`.
-        eager: what opens no faster counts as pressed, and what slips no faster as sticking, m/s.
+        soft: a value that replaces `SOFT`.
+        eager: contacts that open no faster count as pressed, and contacts that slip no faster as sticking, m/s.
     """
     m, pressed = mobility[0], mobility[0] * lam[0] > w[0] - eager
     stiff, normal = 1.0 / (soft * m), np.maximum(lam[0], 0.0)

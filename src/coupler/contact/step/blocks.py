@@ -53,11 +53,11 @@ class Blocks:
     Args:
         friction: the friction coefficients of all contacts.
         bounds: the largest impulse of each joint's friction, N s or N m s.
-        impulses: where λ is; a new vector if not given.
+        impulses: the vector of λ; a new one if not given.
 
     Attributes:
-        contacts, joints: how many of each there are.
-        rows: the rows of contacts; those of joints follow.
+        contacts, joints: the numbers of contacts and of joints.
+        rows: the rows of contacts; rows of joints follow.
         impulses: λ of all rows.
         b: velocities of all rows without impulses, with what gaps add.
         flags: for each block 1 or 0: `active`, whether it takes part; `idle`, whether it may join; `waiting`, whether
@@ -96,11 +96,11 @@ class Blocks:
         return range(self.contacts + self.joints)
 
     def width(self, block: int) -> int:
-        """How many rows a block has; blocks of one kind have equally many."""
+        """The number of rows of a block; blocks of one kind have equally many."""
         return self.rows.width_of(block)
 
     def place(self, blocks: Indices, buffer: Vector) -> Slot:
-        """Where blocks of one kind have their rows in a vector laid out like λ."""
+        """The rows of blocks of one kind in a vector laid out like λ."""
         return buffer.at(self.rows.first_of(blocks), self.width(blocks[0]))
 
     def alike(self, blocks: Iterable[int]) -> list[np.ndarray]:
@@ -114,11 +114,11 @@ class Blocks:
 
     @cached_property
     def _windows_of_kinds(self) -> list[tuple[np.ndarray, Window]]:
-        """All blocks, grouped by kind, with what kernels see of them."""
+        """All blocks, grouped by kind, with the windows that kernels see of them."""
         return [(blocks, self.of(blocks)) for blocks in self.kinds]
 
     def of(self, blocks: Indices) -> Window:
-        """What kernels see of blocks of one kind as `block`; see the class."""
+        """The kernel parameter `block` for blocks of one kind; see the class."""
         blocks = np.asarray(blocks)
         window = fields(impulse=self.place(blocks, self.impulses), b=self.place(blocks, self.b))
         window |= fields(**{name: flags.at(blocks) for name, flags in self.flags.items()})
@@ -130,12 +130,12 @@ class Blocks:
         return window | self._records.of(blocks)
 
     def begin(self, measured: Buffer, flag_of: Mapping[int, int]) -> None:
-        """Writes the steps that make all blocks idle, and make those wait that break their laws or had an impulse.
+        """Writes the steps that flag all blocks as idle, and those that break their laws or had an impulse as waiting.
 
         λ has the impulses to start from.
 
         Args:
-            measured: listed flags; contacts whose flag is zero have not been measured, and neither are idle nor wait.
+            measured: listed flags; contacts whose flag is zero are not measured yet, and neither idle nor waiting.
             flag_of: the number of the flag, for each contact that has one.
         """
         for buffer in (self.joining, *(self.flags[name] for name in ("active", "idle", "waiting", "refined"))):
@@ -159,7 +159,7 @@ class Blocks:
 
     @contextmanager
     def only(self, flag: str) -> Iterator[None]:
-        """What is written inside runs over blocks with this flag, which has been listed."""
+        """A context: loops written inside run over blocks with this flag, which has been listed."""
         before, self.part = self.part, flag
         yield
         self.part = before
@@ -172,7 +172,7 @@ class Blocks:
         return {"among": self.flags[flag].at(blocks)}
 
     def begin_all(self) -> None:
-        """Writes the steps that make all blocks wait; λ has the impulses to start from."""
+        """Writes the steps that flag all blocks as waiting; λ has the impulses to start from."""
         for blocks in self.kinds:
             self.builder.loop(_begin_at_once, block=self.of(blocks))
         self.builder.list_flags(self.flags["waiting"])
@@ -184,10 +184,10 @@ class Blocks:
         where: str | None = None,
         more: More = lambda _: fields(),
     ) -> None:
-        """Writes loops over all contacts and over all joints, with kernels that see no other block.
+        """Writes loops over all contacts and over all joints, with kernels that see one block at a time.
 
         Args:
-            contact, joint: the kernels; joints are passed over if theirs is None.
+            contact, joint: the kernels; joints are left out if their kernel is None.
             where: the flag of the blocks to run over; see `part`.
             more: gives further fields of `block`.
         """
@@ -199,14 +199,14 @@ class Blocks:
 
 
 def _of(numbers: Buffer | np.ndarray, first: np.ndarray, count: int | None) -> Slot | Constants:
-    """One number for each block, or a count of numbers from a first one on."""
+    """A field with one number for each block, or with `count` numbers from the block's `first` on."""
     if isinstance(numbers, Buffer):
         return numbers.at(first, () if count is None else count)
     return constants(numbers[first if count is None else first[:, None] + np.arange(count)])
 
 
 def shared(**buffers: Vector) -> More:
-    """Gives fields for single numbers that all blocks share."""
+    """A function that returns fields of numbers that all blocks share; each buffer holds one."""
 
     def of(blocks: Indices) -> Window:
         first = np.zeros(len(blocks), int)
@@ -221,23 +221,23 @@ def mobilities(block: View) -> list[Any]:
 
 
 def contact_error(block: View) -> Any:
-    """How far a contact is from its law, m/s, once its velocities are measured."""
+    """The error of a contact's law, m/s, once its velocities are measured."""
     return laws.cone_residual(block.friction, mobilities(block), block.impulse, block.w)
 
 
 def joint_error(block: View) -> Any:
-    """How far a joint is from its law, once its velocity is measured."""
+    """The error of a joint's law, once its velocity is measured."""
     return braked(block, block.w)[1]
 
 
 def braked(block: View, w: Any) -> tuple[Any, Any]:
-    """The impulse of a joint by its law at velocity w, and by how much that changes its velocity."""
+    """The impulse of a joint by its law at velocity w, and how much this change of impulse changes the velocity."""
     new = laws.joint_update(block.a, block.low, block.high, block.bound, block.impulse[0], w[0])
     return new, block.a * np.abs(new - block.impulse[0])
 
 
 def wait(block: Any, beyond: Any) -> None:
-    """Makes a block wait if it is beyond its law."""
+    """Flags a block as waiting if it is `beyond` what its law allows."""
     block.waiting = np.where(beyond, 1.0, 0.0)
     block.joining = np.maximum(block.joining, block.waiting)
 

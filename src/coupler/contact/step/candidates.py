@@ -1,4 +1,4 @@
-"""The candidate contacts of a robot: which there are, in which order, and where kernels find their shapes.
+"""The candidate contacts of a robot: their list, their order, and where kernels find their shapes.
 
 A candidate is a place at which two shapes may touch; a pair of shapes has one or several. This list is fixed once the
 robot and its pairs are known. Which candidates touch in a state is measured in every step (measurement.py).
@@ -37,7 +37,7 @@ class Candidates:
         names: the name of each contact: both shapes, and a number if the pair has several contacts.
         friction: the friction coefficients of all contacts, one for each disc.
         links: the links that carry a shape of some pair, without the ground.
-        starts: where the columns of each contact start; see `Columns`.
+        starts: the start of each contact's columns; see `Columns`.
         frames: for each pair the transforms from the links to the frames of its two shapes.
         ends: for each pair its two shapes as the collision code sees them; shapes whose contacts are searched for are
             placed by their centres there.
@@ -77,14 +77,14 @@ class Candidates:
         return end(pair.one, one), end(pair.other, other)
 
     def _trace_key(self, i: int) -> Hashable:
-        """What pairs must have in common to share one trace."""
+        """A key that is equal for pairs that can share one trace."""
         pair = self.pairs[i]
         any_size = i in self._searched or is_hull_on_plane(forms(pair))  # such kernels do not depend on the form
         kinds = (type(geometry) if any_size else form(geometry) for geometry in forms(pair))
         return *kinds, pair.count, *(bool(end.link) for end in self.ends[i]), pair.cone.size
 
     def group(self, pairs: Sequence[int]) -> PairGroup:
-        """Some pairs that share one trace."""
+        """The group of some pairs that share one trace."""
         first = pairs[0]
         return PairGroup(list(pairs), [self.ends[i] for i in pairs], self.pairs[first].count, first in self._searched)
 
@@ -101,19 +101,19 @@ class Candidates:
 
     @cached_property
     def cullable(self) -> dict[int, int]:
-        """The contacts of such pairs, each with the number of its pair."""
+        """The contacts of pairs in `cullable_groups`, each with the number of its pair."""
         pairs = sorted(i for alike in self.cullable_groups for i in alike.numbers)
         return {contact: i for i in pairs for contact in self.contacts_of(i)}
 
     # What kernels see of a group of pairs
 
     def results(self, alike: PairGroup, at: Callable[[str, np.ndarray], Slot], names: Sequence[str]) -> Window:
-        """Where kernels write the contacts of pairs: `gaps0` for the first contact of each pair, and so on.
+        """The fields to which kernels write the contacts of pairs: `gaps0` for each pair's first contact, and so on.
 
         Args:
             alike: the pairs.
-            at: gives the place of a quantity for some contacts.
-            names: the quantities.
+            at: returns the place of a quantity for some contacts.
+            names: the names of the quantities.
         """
         return fields(
             **{f"{name}{k}": at(name, self.first[alike.numbers] + k) for name in names for k in range(alike.contacts)}
@@ -129,7 +129,7 @@ class Candidates:
         return fields(**entries)
 
     def poses(self, sweep: Sweep[Any, Any], alike: PairGroup) -> Window:
-        """Where the shapes of pairs are, and the numbers of their forms."""
+        """The fields for the poses of pairs' shapes, and for the numbers of their forms."""
         table: dict[str, Any] = {}
         for side in SIDES:
             ends = alike.side(side)

@@ -33,7 +33,7 @@ class Closing:
             builder.loop(_fill, entry=fields(x=self._vectors[name].at(range(len(values))), value=constants(values)))
 
     def ends(self, links: Sequence[int], kind: Joint) -> Window:
-        """Where to write the position that each joint starts from, and how far it moves first."""
+        """The fields for the position that each joint starts from, and for how far it moves first."""
         tree, links = self._sweep.robot.tree, list(links)
         position = self._vectors["p"].at(tree.q_start[links], kind.nq)
         return fields(position=position, shift=self._vectors["step"].at(tree.v_start[links], kind.nv))
@@ -58,5 +58,5 @@ def _fill(entry: View) -> None:
 
 
 def _note_open_loops(row: View) -> None:
-    """A loop that does not close makes the configuration invalid."""
+    """Marks the configuration as invalid if a loop does not close."""
     row.gap = np.maximum(row.gap, np.where(np.abs(row.phi) < CLOSED, 0.0, 1.0))

@@ -34,14 +34,14 @@ class ColumnCluster(GatedCluster):
 
 @dataclass(frozen=True)
 class Start:
-    """Where a group of columns starts.
+    """The start of a group of columns.
 
     Attributes:
-        width: how many columns the group has.
+        width: the number of columns of the group.
         links: the links on which the columns are forces; their values are written at `Columns.at_link`.
-        joint: or else the link whose joint they push, and which entry of its velocity.
+        joint: or else the link whose joint the columns push, and the entry of its velocity.
         geared: or else several such joints, each with a gear: the force there for a unit force of the column.
-        soft: whether they have a mobility of their own besides, in a node that no other group passes.
+        soft: whether the columns also have a mobility of their own, in a node that no other group passes.
     """
 
     width: int
@@ -53,7 +53,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Passage:
-    """How columns pass a cluster; bodies are numbered within it.
+    """How a group of columns passes a cluster; bodies are numbered within the cluster.
 
     Attributes:
         active: the bodies that feel the columns.
@@ -72,7 +72,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class Node:
-    """A chain of clusters that carry each other, as a part of x; see `Columns`."""
+    """A chain of clusters that carry each other, whose parts of x are taken together; see `Columns`."""
 
     start: int
     stop: int
@@ -90,10 +90,10 @@ class Columns:
 
     Attributes:
         sweep: the program.
-        starts: where each group starts.
-        x: Σ y λ for each cluster: what impulses change velocities of its joints by, if all that carries it stays; or
-            the impulses on its gates.
-        gates: of clusters that are seen through few bodies.
+        starts: the start of each group.
+        x: Σ y λ for each cluster: the change of its joint velocities by impulses, if everything that carries it stays
+            at rest; or the impulses on its gates.
+        gates: the gates of clusters that columns enter at few bodies.
         nodes: the parts of x.
     """
 
@@ -120,7 +120,7 @@ class Columns:
                     store.add((group, node), (size, start.width))
 
     def at_link(self, groups: Indices, links: Sequence[int]) -> Slot:
-        """Where the forces of each group on a link that it starts on are written."""
+        """The places for the forces of groups on links that they start on."""
         keys = [(group, *self.sweep.number_in_cluster(link)) for group, link in zip(groups, links, strict=True)]
         return self._P.at(keys)
 
@@ -129,7 +129,7 @@ class Columns:
 
         Args:
             function: takes a cluster, and how columns pass it.
-            flags: for each group whether it climbs; they have been listed.
+            flags: for each group whether it climbs; the flags have been listed.
         """
 
         def provide(windows: ClusterWindows, shape: ClusterShape, steps: list[tuple[int, int]]) -> None:
@@ -151,7 +151,7 @@ class Columns:
         schedule.run()
 
     def parts_of_way(self, group: int) -> dict[int, int]:
-        """The nodes on a group's way, and how many freedoms of each are on it, from the first one on."""
+        """The nodes on a group's way, and the number of freedoms of each that are on the way, from the first one on."""
         return self._parts[group]
 
     def way(self, groups: Sequence[int], nodes: Sequence[int]) -> Window:
@@ -161,7 +161,7 @@ class Columns:
         return fields(z=self._z.at(steps), y=self._y.at(steps), x=x)
 
     def soft_nodes(self, groups: Sequence[int]) -> Window:
-        """z and y of the nodes that soft groups have for themselves; zᵀ y is a group's own mobility."""
+        """z and y of the nodes that belong to soft groups alone; zᵀ y is a group's own mobility."""
         return self.way(groups, [self._soft[group] for group in groups])
 
     def answers(self, clusters: Sequence[int]) -> Slot:
@@ -175,10 +175,10 @@ class Columns:
         return parts
 
     def _numbered(self) -> tuple[list[Node], dict[int, int], dict[int, int]]:
-        """The nodes, where each cluster has its part of x, and the number of each cluster's node.
+        """The nodes, the place of each cluster's part of x, and the number of each cluster's node.
 
-        A cluster shares a node with the cluster that carries it if that carries no other one on any way, and if the
-        node stays small. A way that passes a cluster passes all that carry it: of a node, it passes the first clusters.
+        A cluster shares a node with its carrier if the carrier carries no other cluster on any way, and if the node
+        stays small. A way that passes a cluster passes all its carriers: of a node, it passes the first clusters.
         """
         carried: dict[int, list[int]] = {}
         for k in sorted({k for way in self._ways for k in way}):
@@ -199,11 +199,11 @@ class Columns:
         return nodes, place, node_of
 
     def _size(self, cluster: int) -> int:
-        """How many numbers of x belong to a cluster."""
+        """The number of entries of x that belong to a cluster."""
         return 6 * len(self.gates.of(cluster)) or self.sweep.shapes[self.sweep.shape_of[cluster]][0].freedoms
 
     def _way(self, start: Start, group: int) -> dict[int, Passage]:
-        """The clusters on the way of a group, outermost first, and how it passes each."""
+        """The clusters on the way of a group, outermost first, and how the group passes each."""
         felt: dict[int, set[int]] = {}  # bodies of clusters that are still to be passed
         for link in start.links:
             k, i = self.sweep.number_in_cluster(link)
@@ -232,7 +232,7 @@ class Columns:
         return way
 
     def _velocity_in_cluster(self, link: int, j: int) -> tuple[int, int]:
-        """The cluster of a link, and the number of entry j of its joint's velocity there."""
+        """The cluster of a link, and the index of entry j of the link's joint velocity in the cluster's velocities."""
         k, i = self.sweep.number_in_cluster(link)
         return k, int(self.sweep.shapes[self.sweep.shape_of[k]][0].starts[i]) + j
 

@@ -1,4 +1,4 @@
-"""Better impulses of one contact, all others being given: what sweeps over the blocks of a contact problem repeat.
+"""Updates of the impulses of one contact, given all others: sweeps over a contact problem repeat them.
 
 An update is exact where the contact sticks or opens. A contact that slides takes a step of Newton's method for its
 direction, or a projected step where that leads nowhere. Where no update changes anything, the laws of laws.py hold.
@@ -25,7 +25,7 @@ _JAMMED = 0.01  # of A_nn: where friction leaves less of it, a sliding contact j
 
 @dataclass(frozen=True, eq=False)
 class ConeBlock:
-    """The block of A of one contact, with what updates need of it.
+    """The block of A of one contact, with quantities that updates need.
 
     Attributes:
         A: 3 × 3, its own block.
@@ -56,7 +56,7 @@ def _softened_inverse(A: Array) -> Array:
 
 
 def cone_update(block: ConeBlock, friction: Any, lam: Array, w: Array) -> Array:
-    """Better impulses of a contact with a round cone, of which [002, eq. 1, 2] have a polygon.
+    """Improved impulses of a contact with a round friction cone ([002, eq. 1, 2] have a polygon).
 
     Args:
         block: the contact's own block of A, prepared.

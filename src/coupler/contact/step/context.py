@@ -1,4 +1,4 @@
-"""What all parts of the program of a contact step share."""
+"""The context that all parts of the program of a contact step share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class StepContext:
         sweep: the program, with the memory of bodies and clusters.
         scene: what the step takes into account.
         layout: the layout of its state and results.
-        halves: which part of the step each tree of bodies has moved when forces are taken.
+        halves: the part of the step that each tree of bodies has moved when forces are taken.
         candidates: the candidate contacts.
         columns: forces on links by unit of impulse, for contacts, joints and actuators.
         blocks: the contact problem.
@@ -42,7 +42,7 @@ class StepContext:
         return self.sweep.builder
 
     def responses(self, contacts: Indices) -> list[Window]:
-        """What impulses do to the links of contacts, link by link: forces P by unit of impulse, and Δu.
+        """The effect of impulses on the links of contacts, link by link: forces P by unit of impulse, and Δu.
 
         Args:
             contacts: contacts that act on equally many links each.

@@ -71,7 +71,7 @@ def _rates(cluster: Visit[Any, Any]) -> Any:
 
 
 def _grown(before: Any, after: Any, usual: Any) -> Any:
-    """Which rows of G grew much within a step, from the squares of their lengths."""
+    """Whether each row of G grew much within a step, from the squares of their lengths."""
     return after > _GROWTH**2 * (before + usual)
 
 
@@ -80,7 +80,7 @@ def loops_near_dead_points(robot: Robot, before: np.ndarray, after: np.ndarray, 
 
     Args:
         before, after: (..., nq), where the step began, and where it ended.
-        limits: whether joints keep within their limits.
+        limits: whether joints stop at their limits.
     """
     clusters = remembered(robot, (_watched_clusters, limits), _watched_clusters, limits)
     if not clusters:

@@ -28,7 +28,7 @@ from coupler.passes import ClusterShape, ClusterWindows, Record, Sweep, Visit, p
 
 
 class LoopJoint(Record):
-    """What a cluster sees of one of its joints in a loop without a solution."""
+    """The fields that a cluster sees of one of its joints in a loop without a solution."""
 
     w_next, q_next = provided(), provided()  # its velocity and position after the step
     part, step = provided(), provided()  # which part of the step it moves, and the step's length, s
@@ -63,7 +63,7 @@ class Drift:
         self._fitting = Fitting(sweep, sweep.trees.clusters) if sweep.trees else None
 
     def provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
-        """Adds what passes see of joints: velocities in loops before the step, centres of floating bodies."""
+        """Adds fields of joints that passes see: velocities in loops before the step, centres of floating bodies."""
         for i, kind in enumerate(shape.kinds):
             links = [self._sweep.instances[k].links[i] for k in clusters]
             if not shape.solved:
@@ -72,7 +72,7 @@ class Drift:
                 windows.joints[i]["centre"] = self._centres(links)
 
     def begin(self) -> None:
-        """Writes the steps to where forces are taken, and to the velocities before the step along axes there."""
+        """Writes the steps that compute positions where forces are taken, and start velocities along the axes there."""
         sweep, builder, tree = self._sweep, self._sweep.builder, self._sweep.robot.tree
         q, start = builder.scratch("middle", sweep.robot.nq), builder.scratch("start", sweep.robot.nv)
         sweep.vectors |= {"q": q, "start": start}
@@ -91,7 +91,7 @@ class Drift:
             self.closing.close(q)
 
     def stay(self) -> None:
-        """Takes forces where the step starts, so that nothing moves before."""
+        """Makes forces be taken at the start of the step, so that nothing moves before."""
         start = self._before["v"]
         if self.closing is not None:  # clusters of loops have velocities along their own bases
             start = self._sweep.builder.scratch("start", start.size)
@@ -99,10 +99,10 @@ class Drift:
         self._sweep.vectors |= {"q": self._before["q"], "start": start}
 
     def end(self, jump: Buffer | None) -> None:
-        """Writes the steps to where the step ends, and to velocities there.
+        """Writes the steps that compute positions and velocities where the step ends.
 
         Args:
-            jump: what impacts add to velocities once positions have moved; None if nothing rebounds so.
+            jump: the velocities that impacts add once positions have moved; None if nothing rebounds in this way.
         """
         sweep, switched, v_next = self._sweep, self._halves.switch, self._sweep.vectors["v_next"]
         if self.closing is not None:
@@ -134,7 +134,7 @@ class Drift:
         schedule.run()
 
     def _provide_ends(self, windows: ClusterWindows, shape: ClusterShape, clusters: list[int]) -> None:
-        """Adds what passes see of joints of loops where a step ends."""
+        """Adds fields of joints of loops, where the step ends, that passes see."""
         closing = self.closing
         assert closing is not None
         for i, kind in enumerate(shape.kinds):
@@ -148,13 +148,13 @@ class Drift:
             windows.joints[i] |= joints.fields
 
     def _joint(self, q: Vector, q_next: Vector, v: Vector, kind: Joint, links: Sequence[int]) -> Window:
-        """Joints outside such loops: q, where they move to, and v, which is turned to the axes there."""
+        """The fields of joints outside such loops: q, the position after moving, and v, turned to the axes there."""
         q_place, v_place = self._q_place(links), self._v_place(links)
         joint = fields(q=q.at(q_place, kind.nq), v=v.at(v_place, kind.nv), after=q_next.at(q_place, kind.nq))
         return joint | self._steps(len(links)) | (fields(centre=self._centres(links)) if kind.floats else fields())
 
     def _origin(self, links: Sequence[int], kind: Joint) -> Window:
-        """Where joints were before the step, and whether they move from there after all."""
+        """The fields for positions of joints before the step, and for whether joints move from there after all."""
         if not self._halves.switch:
             return fields()
         before, trees = self._before["q"].at(self._q_place(links), kind.nq), self._trees(links)
@@ -220,12 +220,12 @@ def _add_jump(row: View) -> None:
 
 
 def _lead(joint: View) -> None:
-    """Where a joint of a loop is, and how far its velocity takes it before forces are taken."""
+    """Computes where a joint of a loop is, and how far its velocity takes it before forces are taken."""
     joint.position, joint.shift = joint.q, joint.part * joint.step * joint.w
 
 
 def _lead_on(cluster: Visit[Any, Any], switched: bool) -> None:
-    """The same for all joints of a cluster after impulses are known, with the velocities after the step."""
+    """Does as `_lead` for all joints of a cluster once impulses are known, with the velocities after the step."""
     y = cluster.memory.v_next
     if switched:
         y = _travel_velocity(cluster.views.joints[0], cluster.memory.start, y)
@@ -236,7 +236,7 @@ def _lead_on(cluster: Visit[Any, Any], switched: bool) -> None:
 
 
 def _fit_velocities(cluster: Visit[Any, Any], switched: bool) -> None:
-    """w = N y + K⁺ z such that it fits the loops after the step, K' w = 0; v is a part of w."""
+    """Computes w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of w."""
     y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
     K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
     w = fitted(K, cluster.K_inverse, cluster.G @ y)

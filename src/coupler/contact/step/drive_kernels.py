@@ -24,7 +24,7 @@ _NEAR = 0.5  # of the speed limit: an actuator that may exceed it within a step 
 
 
 class DriveTerm(TermRecord):
-    """What a cluster sees of one joint that an actuator acts on: the actuator's sums over joints."""
+    """The fields that a cluster sees of one joint that an actuator acts on: the actuator's sums over joints."""
 
     position, start, speed = provided(), provided(), provided()
 
@@ -52,13 +52,13 @@ def speeding(vector: str) -> Callable[[Visit[Any, Any], int, int], None]:
 
 
 def speeding_up(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """Adds what the bias g of loops adds to the velocity of a joint within a step: ẇ = G v̇ + g."""
+    """Adds to `bias` the change of a joint's velocity within a step by the bias g of loops, ẇ = G v̇ + g."""
     term, bias = DriveTerm(cluster.views.cluster), cluster.g[cluster.shape.starts[i] + j]
     term.speed = term.speed + term.gear * cluster.memory.step * bias
 
 
 def speeding_ahead(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """Adds the same, with velocities of floating bodies along their axes after the step."""
+    """Does as `speeding_up`, with velocities of floating bodies along their axes after the step."""
     speeding_up(cluster, i, j)
     term = DriveTerm(cluster.views.cluster)
     term.speed = term.speed - term.gear * cluster.memory.step * (row_of(cluster, i, j) @ rotation_biases(cluster))
@@ -74,7 +74,7 @@ def limit_motor(drive: View) -> None:
 
 def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
     def decide_force(drive: View) -> None:
-        """F and D of an actuator, its force at joints, and the part of the force that ends at its speed limit."""
+        """Computes F and D of an actuator, its force at joints, and the part of it that ends at the speed limit."""
         control = np.minimum(np.maximum(drive.control, drive.lowest_control), drive.highest_control)
         drive.loss = drive.damping
         if kind == "motor":
@@ -99,7 +99,7 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
 
 
 def expected(drive: View) -> Any:
-    """About the force that a servo would have if it were alone."""
+    """An estimate of the force that a servo would have if it acted alone."""
     now = np.minimum(np.maximum(drive.aim - drive.loss * drive.start, drive.lower), drive.upper)
     return now / (1.0 + drive.loss * drive.kick)
 
@@ -107,7 +107,7 @@ def expected(drive: View) -> Any:
 def _decide_edge(drive: View) -> None:
     """Near a speed limit, pushes with half of the driving force only; the row adds or takes off up to the other half.
 
-    Beyond the limit, the driving force is that at the present speed: a servo that brakes by itself is left alone.
+    Beyond the limit, the driving force at the present speed counts: a servo that brakes by itself is left alone.
     """
     forwards, backwards = (
         np.minimum(np.maximum(drive.aim - side * drive.loss * speed, drive.lower), drive.upper)
@@ -120,7 +120,7 @@ def _decide_edge(drive: View) -> None:
 
 
 def _halve(drive: View, side: Any, force: Any) -> Any:
-    """Half of a force that drives to one side, if it may reach the speed limit there, else zero; sets the edge."""
+    """Half of a force that drives to one side if it may reach the speed limit there, else zero; sets `edge`."""
     near = side * drive.start + _CARE * drive.kick * force > _NEAR * drive.fastest
     half = np.where(near, 0.5 * force, 0.0)
     drive.edge = np.stack([side * drive.fastest, half])
@@ -128,13 +128,13 @@ def _halve(drive: View, side: Any, force: Any) -> Any:
 
 
 def halve_at_edge(drive: View) -> None:
-    """The same in a step of several stages, whose first forces are those of the state before it."""
+    """Does as `_decide_edge` in a step of several stages, whose first forces are those of the state before it."""
     side = np.where(drive.push > 0.0, 1.0, -1.0)
     drive.push = drive.push - side * _halve(drive, side, side * drive.push)
 
 
 def begin_servo(drive: View) -> None:
-    """The row of a servo: its target velocity, its own mobility, and the expected force beside the middle one."""
+    """Sets up the row of a servo: target velocity, own mobility, and the difference of expected and middle force."""
     middle, mobility = 0.5 * (drive.lower + drive.upper), drive.scale * drive.scale / (drive.step * drive.loss)
     drive.offset = np.array([drive.step * (drive.given - drive.push) / drive.scale])
     drive.z, drive.y = np.ones((1, 1)), np.array([[mobility]])
@@ -162,7 +162,7 @@ def bound_joint(row: View) -> None:
 
 
 def reporting(at_joint: bool) -> Callable[[View], None]:
-    """The force of an actuator without rows; a servo that is a spring and a damper feels the bias of loops, too."""
+    """The kernel that reports the force of an actuator without rows; a servo `at_joint` also feels loops' bias."""
 
     def report_force(drive: View) -> None:
         drive.force = drive.given + (drive.aim - drive.loss * (drive.speed + drive.bias)) if at_joint else drive.given
@@ -179,13 +179,13 @@ def check_limits(drive: View) -> None:
 
 
 def find_held(drive: View) -> None:
-    """What the speed limit takes off a force, and the force in the first stage."""
+    """Computes what the speed limit takes off a force, and the force in the first stage."""
     row, side = drive.scale * drive.impulse / drive.step, np.where(drive.edge[0] > 0.0, 1.0, -1.0)
     drive.held, drive.push = row - side * drive.edge[1], drive.push + row
 
 
 def hold_back(drive: View) -> None:
-    """Takes off a force of a later stage what the speed limit has taken off in the first, as far as it drives."""
+    """Reduces a driving force of a later stage by what the speed limit took off in the first stage."""
     forwards, backwards = np.maximum(drive.push + drive.held, 0.0), np.minimum(drive.push + drive.held, 0.0)
     driving = np.where(drive.edge[0] > 0.0, forwards, backwards)
     drive.push = np.where(drive.edge[0] * drive.push > 0.0, driving, drive.push)

@@ -19,7 +19,7 @@ from coupler.model.actuator_limits import SharedLimit
 from coupler.model.actuators import Actuator, terms_of
 
 ENDLESS = 1e12  # N m or N: stands for no limit of effort, so that all numbers stay finite
-_LARGE = 1e6  # N m or N: the same where only one side has a limit
+_LARGE = 1e6  # N m or N: stands for the missing limit if only one side has one
 _FREE = 1e10  # stands for the mobility of an actuator that was not found to move
 _CONFIGURATIONS = 64  # samples from which the mobilities of actuators are taken
 
@@ -30,7 +30,7 @@ class DriveRow:
 
     Attributes:
         actuator: the number of the actuator.
-        servo: whether it is a servo's row, or that of a speed limit.
+        servo: whether it is the row of a servo rather than of a speed limit.
         scale: the row's velocity over the actuator's, and the actuator's impulse over the row's. It makes rows of weak
             servos and of large gears comparable with others.
     """
@@ -48,8 +48,8 @@ def drive_rows(
     Args:
         robot: the robot as it is described.
         actuators: all actuators, stand-ins included.
-        damping: D of each.
-        members: servos that have no row, because a stand-in has it for them.
+        damping: the damping D of each actuator.
+        members: the numbers of servos that have no row, because a stand-in has it for them.
     """
     rows, h = [], scene.step
     for number, actuator in enumerate(actuators):
@@ -73,7 +73,7 @@ def effort_limits(actuator: Actuator) -> tuple[float, float]:
 
 
 def damping_of(group: SharedLimit, damping: Sequence[Any]) -> Any:
-    """D of the servos of one joint together."""
+    """The damping D of the servos of one joint together."""
     return sum(gear**2 * damping[number] for gear, number in zip(group.gears[0], group.members, strict=True))
 
 

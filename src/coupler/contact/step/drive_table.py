@@ -67,7 +67,7 @@ class DriveTable:
         return fields(**{name: constants(np.array(values)) for name, values in table.items()})
 
     def _kick(self, number: int) -> float:
-        """About how much faster a unit force makes an actuator within a step; zero if it has no row."""
+        """Roughly the change of an actuator's velocity by a unit force within a step; zero if it has no row."""
         if all(row.actuator != number for row in self.rows):
             return 0.0
         mobilities, group = remembered(self._robot, mobilities_of, mobilities_of), self._group_of.get(number)

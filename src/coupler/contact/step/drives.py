@@ -50,7 +50,7 @@ _FORCES = ("aim", "loss", "push", "given", "held")  # F, D, and forces; see driv
 
 
 def controls_of(robot: Robot) -> int:
-    """How many numbers control a robot in a step: one per actuator, and with position servos one rate per actuator."""
+    """The number of controls of a robot in a step: one per actuator, and with position servos also a rate for each."""
     return len(robot.actuators) * (2 if any(actuator.kind == "position" for actuator in robot.actuators) else 1)
 
 
@@ -63,7 +63,7 @@ class Drives:
 
     Attributes:
         rows: their rows of the contact problem: servos and speed limits.
-        starts: where the columns of these rows start.
+        starts: the starts of these rows' columns.
     """
 
     def __init__(self, sweep: Sweep[Any, Any], robot: Robot, scene: ContactScene, controls: Buffer) -> None:
@@ -90,7 +90,7 @@ class Drives:
     # Before velocities are known
 
     def prepare(self) -> None:
-        """Writes the steps to forces of actuators, and adds them to the forces at joints."""
+        """Writes the steps that compute forces of actuators, and add them to the forces at joints."""
         if self._explicit:
             self._control(lambda cluster: cluster.memory.start, "start")
             if limited := [row.actuator for row in self.rows]:
@@ -121,7 +121,7 @@ class Drives:
     # In steps of several stages
 
     def _control(self, velocity: Callable[[Any], Any], speed: str = "speed") -> None:
-        """Writes the steps to forces of actuators at the positions of clusters, and at the velocities given.
+        """Writes the steps that compute forces of actuators at the positions of clusters, and at the velocities given.
 
         Args:
             velocity: gives the velocity of a cluster, along its basis.
@@ -139,7 +139,7 @@ class Drives:
         share_limits(self._sweep, self._shared, forces)
 
     def drive_stage(self, progress: Callable[[int], Window], forces: Vector, work: Vector) -> None:
-        """Writes the steps to forces of actuators in a stage, and adds its part to their mean force and their work.
+        """Writes the steps that compute actuators' forces in a stage, and add its part to their mean force and work.
 
         Args:
             progress: gives windows of so many rows with the `weight` of the stage.
@@ -155,13 +155,13 @@ class Drives:
     def report_first_stage(
         self, weight: float, impulses: Vector | None, first: int, forces: Vector, work: Vector
     ) -> None:
-        """Writes the steps to the part of the first stage in forces and work, and to what speed limits take off.
+        """Writes the steps that compute the first stage's part of forces and work, and what speed limits take off.
 
         Args:
             weight: the weight of the first stage.
-            impulses: those of the contact problem; None if there is none.
-            first: where the impulses of these rows begin there.
-            forces, work: of each actuator; see `report`.
+            impulses: the impulses of the contact problem; None if there is no problem.
+            first: the index of the first impulse of actuators' rows there.
+            forces, work: the force and the work of each actuator; see `report`.
         """
         if self.rows and impulses is not None:
             rows = range(len(self.rows))
@@ -173,7 +173,7 @@ class Drives:
         self._sweep.builder.loop(kernels.begin_stages, drive=window)
 
     def _reported(self, forces: Vector, work: Vector, speed: str = "speed") -> Window:
-        """What kernels see that add up forces and work of all actuators."""
+        """The fields for kernels that add up forces and work of all actuators."""
         every = range(len(self._robot.actuators))
         slots = {"force": forces, "work": work, "push": self._buffers["push"], "speed": self._buffers[speed]}
         window = fields(**{name: vector.at(every) for name, vector in slots.items()})
@@ -191,7 +191,7 @@ class Drives:
         return grouped(range(len(self._robot.actuators)), law)
 
     def _window(self, numbers: Sequence[int]) -> Window:
-        """What kernels see of some actuators, all of one kind."""
+        """The fields that kernels see of some actuators, all of one kind."""
         slots = {name: buffer.at(numbers) for name, buffer in self._buffers.items()}
         slots["edge"] = self._edge.at([2 * number for number in numbers], 2)
         count = len(self._robot.actuators)
@@ -204,7 +204,7 @@ class Drives:
     # In the contact problem
 
     def measure(self, blocks: Blocks, columns: Columns, bounds: Buffer, friction: Sequence[float]) -> None:
-        """Writes the steps to the rows of actuators, from velocities after the step without impulses.
+        """Writes the steps that compute the rows of actuators, from velocities after the step without impulses.
 
         Args:
             blocks, columns: the contact problem, whose last blocks are these rows.
@@ -244,13 +244,13 @@ class Drives:
     # Afterwards
 
     def report(self, blocks: Blocks | None, joints: int, forces: Vector, work: Vector) -> None:
-        """Writes the steps to the forces of all actuators in the step, and to the work that they do.
+        """Writes the steps that compute the forces of all actuators in the step, and the work that they do.
 
         Args:
             blocks: the contact problem; None if there is none.
-            joints: how many joints come before the rows of actuators there.
+            joints: the number of joints before the rows of actuators there.
             forces: gets the force of each actuator, N m or N.
-            work: gets its work, J.
+            work: gets the work of each actuator, J.
         """
         builder, speeds = self._sweep.builder, self._buffers["speed"]
         for name in ("speed", "bias"):
@@ -276,7 +276,7 @@ class Drives:
         builder.loop(kernels.work, drive=window)
 
     def check_limits(self, forces: Vector, residual: Vector) -> None:
-        """Writes the steps that make the residual NaN where a servo ought to yield that was assumed not to."""
+        """Writes the steps that set the residual to NaN where a servo that was assumed not to yield would have to."""
         actuators, at_joint = self._robot.actuators, self._table.is_at_joint
         servos = [i for i, x in enumerate(actuators) if np.isfinite(x.effort).any() and at_joint(x)]
         if servos:

@@ -17,19 +17,19 @@ from coupler.linear import fitted
 from coupler.passes import ClusterShape, ClusterWindows, Record, Sweep, Visit, provided
 
 _ROUNDS = 20
-_EXACT = 1e-15  # K' w, by unit of the fastest of w, that needs no further round
-_ENOUGH = 1e-14  # the same, up to which nothing needs to be solved
-_GAIN = 0.5  # what a round leaves of K' w at most, where another one follows
+_EXACT = 1e-15  # of the largest entry of w: a smaller K' w needs no further round
+_ENOUGH = 1e-14  # likewise: up to this K' w, no system needs to be solved
+_GAIN = 0.5  # another round follows if one leaves at most this part of K' w
 
 
 class FittedJoint(Record):
-    """What a cluster sees of one of its joints: its velocity after the step."""
+    """The field that a cluster sees of one of its joints: its velocity after the step."""
 
     w_next = provided()
 
 
 class FittedCluster(Record):
-    """What it sees of itself: K' w, and how far all clusters have come."""
+    """The fields that a cluster sees of itself: K' w, and the largest residual of all clusters."""
 
     open = provided()
     worst, before, fastest = provided(), provided(), provided()
@@ -45,7 +45,7 @@ class Fitting:
         self._open, self._progress = b.scratch("fit_open", sum(sizes)), b.scratch("fit_progress", 3)
 
     def write(self, provide: Callable[[ClusterWindows, ClusterShape, list[int]], None]) -> None:
-        """Writes them; clusters are provided with the velocities of their joints after the step."""
+        """Writes the steps; clusters are provided with the velocities of their joints after the step."""
         builder, progress = self._sweep.builder, fields(**self._told(1))
         builder.loop(_begin, progress=progress)
         self._visit(_spread, provide)
@@ -93,7 +93,7 @@ def _is_enough(progress: View) -> Any:
 
 
 def _spread(cluster: Visit[Any, Any]) -> None:
-    """N y, from which rounds start."""
+    """Computes N y, from which rounds start."""
     w, seen = cluster.G @ cluster.memory.v_next, FittedCluster(cluster.views.cluster)
     seen.fastest = np.maximum(seen.fastest, _largest(w))
     _tell(cluster, w)
@@ -108,7 +108,7 @@ def _solve(cluster: Visit[Any, Any]) -> None:
 
 
 def _take(cluster: Visit[Any, Any]) -> None:
-    """Velocities of independent joints are a part of them."""
+    """Takes the velocities of independent joints from the fitted velocities of all joints."""
     cluster.memory.v_next = _velocities(cluster)[cluster.shape.independent]
 
 
@@ -117,7 +117,7 @@ def _velocities(cluster: Visit[Any, Any]) -> Any:
 
 
 def _tell(cluster: Visit[Any, Any], w: Any) -> None:
-    """Stores velocities, and how far they are from fitting the loops where these are now."""
+    """Stores velocities w, and the residual K w of the loops in their present configuration."""
     seen = FittedCluster(cluster.views.cluster)
     for body, view in zip(cluster.bodies, cluster.views.joints, strict=True):
         FittedJoint(view).w_next = w[body.entries]
@@ -126,7 +126,7 @@ def _tell(cluster: Visit[Any, Any], w: Any) -> None:
 
 
 def _largest(values: Any) -> Any:
-    """The largest of them by size, found by halves: one after the other, each would wait for the one before."""
+    """The largest magnitude of some values, by pairwise comparisons, which need not wait for each other."""
     values = np.abs(values)
     while len(values) > 1:
         half = len(values) // 2

@@ -20,11 +20,11 @@ from coupler.passes import ClusterRecord, Sweep, Visit, provided
 if TYPE_CHECKING:
     from coupler.contact.step.columns import Passage
 
-_PAYS = 2  # how many times as many freedoms as its gates have, at least, a cluster with gates has
+_PAYS = 2  # a cluster gets gates if it has at least this many times the freedoms of its gates
 
 
 class GatedCluster(ClusterRecord):
-    """What a cluster knows of forces on its gates."""
+    """The fields of a cluster for forces on its gates."""
 
     gate_answer, gate_mobility, gate_felt = provided(), provided(), provided()  # D⁻¹ B, Λ, M
 
@@ -66,17 +66,17 @@ class Gates:
         return self.bodies.get(self._sweep.shape_of[cluster], ())
 
     def fields(self, clusters: Sequence[int]) -> dict[str, Slot]:
-        """What clusters of one shape see of their gates."""
+        """The fields that clusters of one shape see of their gates."""
         if not self.of(clusters[0]):
             return {}
         seen = {"gate_answer": self._answer.at(clusters), "gate_mobility": self._mobility.at(clusters)}
         return seen | ({"gate_felt": self._felt.at(clusters)} if clusters[0] in self._felt.starts else {})
 
     def weigh(self, function: Callable[[Visit[Any, Any], tuple[int, ...]], None]) -> None:
-        """Runs the pass that finds what forces on gates do.
+        """Runs the pass that computes the effect of forces on gates.
 
         Args:
-            function: takes a cluster, and its gates.
+            function: takes a cluster and its gates.
         """
         schedule = self._sweep.schedule()
         for k in self._sweep.clusters():

@@ -20,12 +20,12 @@ from coupler.graph import Builder, Constants, Slot, Vector, View, constants, fie
 
 
 class Halves:
-    """Which part of a step each tree of bodies moves before forces are taken, and which afterwards.
+    """The parts of a step that each tree of bodies moves before forces are taken, and afterwards.
 
     Args:
         midpoint: whether the step follows the midpoint rule; otherwise it moves all at once.
         near: for each tree whether it is near a contact at the start.
-        near_next: gets the same for the next step.
+        near_next: gets, for each tree, whether it is near a contact at the start of the next step.
 
     Attributes:
         switch: whether trees can move either way; otherwise all move in halves, or all at once.
@@ -46,7 +46,7 @@ class Halves:
         return self._first.at(trees) if self._first is not None else constants(np.full(len(trees), part))
 
     def last(self, trees: Sequence[int]) -> Slot | Constants:
-        """The part that they move afterwards: a half from there, or all of it from the start."""
+        """The part of the step that trees move after forces are taken: the second half, or all of it from the start."""
         part = 0.5 if self._midpoint else 1.0
         return self._last.at(trees) if self._last is not None else constants(np.full(len(trees), part))
 
@@ -71,7 +71,7 @@ class Halves:
         """Writes the steps that choose the part after impulses are known.
 
         Args:
-            impulses: those of the step.
+            impulses: the impulses of the step.
             blocks: the contact problem, if only its active blocks, which have been listed, have impulses; else None.
         """
         rows = self._layout.stopping_rows

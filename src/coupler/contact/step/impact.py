@@ -56,7 +56,7 @@ class Impacts:
         self._position_v, self.jump = (builder.scratch(f"v_{name}", sweep.robot.nv) for name in ("step", "jump"))
 
     def begin(self) -> None:
-        """Writes the steps that clear what impacts of the last step have left."""
+        """Writes the steps that clear what impacts of the previous step have left."""
         for buffer in (self.jump, self._given, self._blocks.flags["pressed"], self._state["hit"]):
             clear(self._builder, buffer)
 
@@ -82,7 +82,7 @@ class Impacts:
             builder.loop(kernels.part_jump, row=fields(**{name: vector.at(rows) for name, vector in vectors.items()}))
 
     def _begin(self) -> None:
-        """Writes the steps back to velocities without impulses, with limits as they are after the step."""
+        """Writes the steps that restore velocities without impulses, with limits as they are after the step."""
         blocks = self._blocks
         blocks.given, blocks.given_where = self._given, "pressed"
         blocks.each(kernels.clear_impulse, kernels.hold_at_limits)
@@ -114,7 +114,7 @@ class Impacts:
         self._builder.loop(kernels.decide, state=self._scalars())
 
     def _look(self) -> None:
-        """Writes the steps to the velocities with which contacts enter the next round, and to whether they hit."""
+        """Writes the steps that store the velocities with which contacts enter the next round, and whether they hit."""
         self._blocks.sum_up()
         self._blocks.measure_change(where="pressed")
         self._builder.loop(kernels.clear_findings, state=self._scalars())
@@ -145,7 +145,7 @@ class Impacts:
         return [(laws[contacts[0]], contacts) for contacts in kinds.values()]
 
     def _fields(self, contacts: Indices) -> Window:
-        """What kernels see of contacts beside `Blocks.of`: velocities, impulses of rounds, laws, and the state."""
+        """Fields of contacts for kernels besides `Blocks.of`: velocities, impulses of rounds, laws, and the state."""
         laws, at = [self._laws[k] for k in contacts], [3 * k for k in contacts]
         places = {name: buffer.at(at, 3) for name, buffer in self.velocities.items()}
         places |= {"given": self._blocks.place(contacts, self._given), "last": self._blocks.place(contacts, self._last)}

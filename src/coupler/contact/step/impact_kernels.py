@@ -39,7 +39,7 @@ def clear_findings(state: View) -> None:
 
 
 def decide(state: View) -> None:
-    """Whether the next round settles: it does, as the last one, when nothing rebounds any more or rounds are spent."""
+    """Decides whether the next round is the last, which settles: nothing rebounds any more, or rounds are used up."""
     state.approaching = np.where(state.settling > 0.0, 0.0, state.approaching)
     late = state.rounds >= MOST_ROUNDS - 1.0
     state.settling = np.where((state.hit <= 0.0) | late, 1.0, 0.0)
@@ -67,7 +67,7 @@ def keep_worst(residuals: View) -> None:
 
 
 def part_jump(row: View) -> None:
-    """Velocities after impacts become those with which positions move, and a jump."""
+    """Splits velocities after impacts into those with which positions move, and a jump."""
     row.jump, row.v = row.v - row.position_v, row.position_v
 
 
@@ -75,7 +75,7 @@ def part_jump(row: View) -> None:
 
 
 def hold_at_limits(block: View) -> None:
-    """A joint that the step takes to a limit must not go beyond it; limits that it does not reach play no part."""
+    """Sets the limits of a joint in impacts: it must not pass a limit that the step takes it to; others are ignored."""
     w, block.impulse = block.w[0], 0.0 * block.impulse
     block.low = np.where(w > block.low + RESTING_SPEED, -_UNLIMITED, 0.0)
     block.high = np.where(w < block.high - RESTING_SPEED, _UNLIMITED, 0.0)
@@ -90,9 +90,9 @@ def clear_impulse(block: View) -> None:
 
 def pressing(law: Restitution) -> BlockKernel:
     def press(block: View) -> None:
-        """Whether a contact has pressed, and whether it is an impact.
+        """Notes whether a contact has pressed, and whether it is an impact.
 
-        Of λ_n ⊥ w_n one is zero, to rounding: the contact has pressed if that is w_n.
+        Of λ_n ⊥ w_n one is zero, to rounding: the contact has pressed if w_n is the one.
         """
         pressed = block.A[0, 0] * block.impulse[0] > block.w[0]
         block.pressed = np.where(pressed, 1.0, 0.0)
@@ -106,7 +106,7 @@ def pressing(law: Restitution) -> BlockKernel:
 
 def looking(law: Restitution) -> BlockKernel:
     def look(block: View) -> None:
-        """The velocity with which a contact comes to the next round, and whether it hits."""
+        """Stores the velocity with which a contact enters the next round, and whether it hits."""
         block.came = block.free + block.dw[:3]
         block.approaching = np.maximum(block.approaching, np.where(block.came[0] < -RESTING_SPEED, 1.0, 0.0))
         if law.elastic:
@@ -119,7 +119,7 @@ def looking(law: Restitution) -> BlockKernel:
 
 def choosing(law: Restitution) -> BlockKernel:
     def choose(block: View) -> None:
-        """Whether a contact takes part in a round, and with which coefficients."""
+        """Chooses whether a contact takes part in a round, and with which coefficients."""
         settling, w, change = block.settling > 0.0, block.came[0], block.free[0] - block.approach[0]
         elastic = can_rebound(block.normal, block.tangential) if law.elastic else False
         block.active = np.where(takes_part(elastic, w, settling), 1.0, 0.0)
@@ -139,7 +139,7 @@ def choosing(law: Restitution) -> BlockKernel:
 
 def taking(law: Restitution) -> BlockKernel:
     def take(block: View) -> None:
-        """The impulse of a round is given to the rounds that follow."""
+        """Passes the impulse of a round on to the rounds that follow."""
         straight = impact_impulse(law.form, block.friction[0], block.e, block.impulse[:3], block.w[:3], block.came)
         block.last = np.concatenate([straight, block.impulse[3:]])
         block.given, block.impulse = block.given + block.last, 0.0 * block.impulse

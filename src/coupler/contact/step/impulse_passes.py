@@ -32,7 +32,7 @@ def climb(cluster: Visited, passage: Passage) -> None:
 
 
 def weigh_gates(cluster: Visited, gates: Sequence[int]) -> None:
-    """What forces on the gates of a cluster do: D⁻¹ B, Λ = Bᵀ D⁻¹ B, and M; see gates.py."""
+    """Computes the effect of forces on the gates of a cluster: D⁻¹ B, Λ = Bᵀ D⁻¹ B, and M; see gates.py."""
     memory, bodies, one = cluster.memory, [cluster.bodies[i] for i in gates], np.eye(6)
     z = [force_on_joints(cluster, {body: one}) for body in bodies]
     B = np.concatenate(z, axis=1)
@@ -49,7 +49,7 @@ def weigh_gates(cluster: Visited, gates: Sequence[int]) -> None:
 
 
 def _climb_through_gates(cluster: Visited, passage: Passage) -> None:
-    """The same, of a cluster that columns enter at few bodies: z := Λ F, y := F, χᵀ := M F."""
+    """`climb` for a cluster that columns enter at few bodies: z := Λ F, y := F, χᵀ := M F."""
     memory, active = cluster.memory, {i: cluster.bodies[i].memory.P for i in passage.active}
     nothing = np.zeros(next(iter(active.values())).shape)
     F = np.concatenate([active.get(i, nothing) for i in passage.gates])
@@ -64,12 +64,12 @@ def applying(located: Mapping[int, set[int]], gated: Container[int]) -> Callable
     """The pass from impulses to velocities after the step; bodies that `Kick` has located get their change Δu.
 
     Args:
-        located: those bodies, for each shape, by its identity.
+        located: for each shape, by its identity, the bodies that `Kick` has located.
         gated: the shapes, by identity, of clusters with gates.
     """
 
     def apply_impulses(cluster: Visited) -> None:
-        """v⁺: what impulses do to joints, with what they do to all that carries them. [001, eq. 64]"""
+        """Computes v⁺: the velocities of joints after impulses on them and on all that carries them. [001, eq. 64]"""
         dv = cluster.memory.dv
         if id(cluster.shape) in gated:
             dv = cluster.memory.gate_answer @ dv

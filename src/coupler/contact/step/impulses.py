@@ -79,11 +79,11 @@ class Impulses:
 
     @property
     def jump(self) -> Buffer | None:
-        """What impacts add to velocities once positions have moved; None if nothing rebounds so."""
+        """The velocities that impacts add once positions have moved; None if nothing rebounds in this way."""
         return self.impacts.jump if self.impacts else None
 
     def _report(self) -> ContactReport:
-        """Where contacts are written down: in the results, or beside them what nobody but the step asks for."""
+        """The report of contacts: parts of the results, and scratch for quantities that only the step itself needs."""
         layout, after, blocks, builder = self._context.layout, self._after, self._context.blocks, self._context.builder
         vectors: dict[str, Vector] = {"gaps": after["gaps"]}
         for name, size in (("points", 3), ("frames", 9)):
@@ -123,7 +123,7 @@ class Impulses:
         self._joints.end(after["impulses"])
 
     def _begin(self) -> None:
-        """Writes the steps that measure contacts and joints and say which of them take part from the start."""
+        """Writes the steps that measure contacts and joints and decide which of them take part from the start."""
         before, after = self._before, self._after
         self._measurement.write(before["impulses"])
         self._joints.measure(before["impulses"])
@@ -139,7 +139,7 @@ class Impulses:
         self._jams.begin(after["jammed"], after["gaps"])
 
     def _solve(self) -> None:
-        """Writes the steps that take waiting blocks into the problem and solve it, overlaps and all, if that can be."""
+        """Writes the steps that add waiting blocks to the problem and solve it, with overlaps in full if possible."""
         context, after = self._context, self._after
         context.builder.list_flags(context.blocks.flags["waiting"])
         context.columns.gates.weigh(weigh_gates)
@@ -173,7 +173,7 @@ class Impulses:
             self._relaxation.solve(tolerance, _LAST_SWEEPS, after["residual"], after["sweeps"], patient=True)
 
     def _let_join(self) -> None:
-        """Writes the steps that make contacts and joints wait which velocities with impulses make break their laws."""
+        """Writes the steps that flag contacts and joints as waiting if velocities with impulses break their laws."""
         residual = self._after["residual"]
         if self._passing:
             self._measurement.look_again(residual, self._passing.contacts, self._passing.begin_measured_anew)

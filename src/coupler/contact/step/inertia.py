@@ -11,7 +11,7 @@ from coupler.linear import Cholesky
 
 
 def factorise(cluster: Visited) -> None:
-    """Factors of H: D⁻¹ or the factors of D, and Y = D⁻¹ Uᵀ X. [001, eq. 49, 55, 56]"""
+    """Computes the factors of H: D⁻¹ or the factors of D, and Y = D⁻¹ Uᵀ X. [001, eq. 49, 55, 56]"""
     plan = cluster.shape.factors
     D = efpa.factorised(cluster, partial(Cholesky, plan=plan))
     if plan is None:
@@ -21,7 +21,7 @@ def factorise(cluster: Visited) -> None:
 
 
 def answer(cluster: Visited, z: Any) -> Any:
-    """D⁻¹ z: how a cluster's joints answer forces z on them."""
+    """D⁻¹ z: the accelerations of a cluster's joints by forces z on them."""
     if cluster.shape.factors is None:
         return cluster.memory.Dinv @ z
     return Cholesky.stored(cluster.memory.factors, cluster.shape.factors).solve(z)

@@ -33,7 +33,7 @@ _MANY_SHAPES = 8  # of short ways: if there are more, shapes of single blocks ar
 
 
 class Ways(Protocol):
-    """Through what blocks see each other: the nodes, which are parts of x, and of which each block sees some."""
+    """The ways of blocks to the ground, through nodes, the parts of x, in which blocks act on each other."""
 
     @property
     def x(self) -> Buffer:
@@ -46,7 +46,7 @@ class Ways(Protocol):
         ...
 
     def parts_of_way(self, group: int) -> dict[int, int]:
-        """The nodes on a block's way, and how many freedoms of each are on it, from the first one on."""
+        """The nodes on a block's way, and the number of freedoms of each that are on the way, from the first one on."""
         ...
 
     def way(self, groups: Sequence[int], nodes: Sequence[int]) -> Window:
@@ -55,7 +55,7 @@ class Ways(Protocol):
 
 
 class InteractingBlocks(Blocks):
-    """The blocks of a problem, with what they see of each other.
+    """The blocks of a contact problem, and how they act on each other.
 
     Kernels have a parameter `block` (see `Blocks`), and either `way`, with z, y and x of one node on the block's way,
     or `ways`, a list of such nodes.
@@ -83,7 +83,7 @@ class InteractingBlocks(Blocks):
         self._known_ways: dict[range, list[tuple[np.ndarray, Window]]] = {}
 
     def join(self) -> None:
-        """Writes the steps that make waiting blocks active, with their own blocks of A, and the steps to x.
+        """Writes the steps that make waiting blocks active, with their own blocks of A, and that compute x.
 
         Waiting blocks have been listed, and their columns have climbed. Active blocks are listed from here on.
         """
@@ -99,7 +99,7 @@ class InteractingBlocks(Blocks):
         self.sum_up()
 
     def sum_up(self, name: str = "impulse", vector: Buffer | None = None) -> None:
-        """Writes the steps to x from impulses, given ones and offsets included.
+        """Writes the steps that compute x from impulses, given ones and offsets included.
 
         Args:
             name: the field of blocks to sum up in place of impulses.
@@ -120,7 +120,7 @@ class InteractingBlocks(Blocks):
             self.along(_pushing("offset"), more=more, blocks=last)
 
     def measure(self) -> None:
-        """Writes the steps from x to `w` of blocks."""
+        """Writes the steps that compute `w` of blocks from x."""
 
         def measure() -> None:
             self.each(_begin_to_see, _begin_to_see)
@@ -129,7 +129,7 @@ class InteractingBlocks(Blocks):
         self.builder.once((self.measure, self.part), measure)
 
     def measure_change(self, vector: Buffer | None = None, where: str | None = None) -> None:
-        """Writes the steps from a change of x, or from x itself, to `dw` of blocks."""
+        """Writes the steps that compute `dw` of blocks from a change of x, or from x itself."""
         self.each(_without_change, _without_change, where)
         self.along(_see_change, where, vector=vector)
 
@@ -141,10 +141,10 @@ class InteractingBlocks(Blocks):
         vector: Buffer | None = None,
         blocks: range | None = None,
     ) -> None:
-        """Writes loops over all nodes on the ways of blocks; nodes of which equally much is seen share a trace.
+        """Writes loops over all nodes on the ways of blocks; nodes whose seen parts have equal size share a trace.
 
         Args:
-            kernel: what to do with a block and a node.
+            kernel: a kernel of a block and a node.
             where: the flag of the blocks to run over; see `part`.
             more: gives further fields of `block`.
             vector: takes the place of x.
@@ -156,7 +156,7 @@ class InteractingBlocks(Blocks):
             self.builder.loop(kernel, block=self.of(rows) | more(rows), way=way, **self.among(where, rows))
 
     def _ways_of(self, blocks: range) -> list[tuple[np.ndarray, Window]]:
-        """All nodes on the ways of some blocks, in groups that share a trace: the blocks, and what they see.
+        """All nodes on the ways of some blocks, in groups that share a trace: the blocks, and the fields they see.
 
         Many loops run over the same blocks, so this is remembered.
         """
@@ -171,11 +171,11 @@ class InteractingBlocks(Blocks):
     def visit(
         self, schedule: Schedule, kernel: Kernel, block: int, where: str | None = None, more: More = lambda _: fields()
     ) -> None:
-        """Adds a block to a loop; its kernel sees and changes the nodes on its way if that is short.
+        """Adds a block to a loop; its kernel sees and changes the nodes on the block's way, if the way is short.
 
         Args:
-            kernel: what to do with the block and its way; see `velocities` and `push`.
-            block: its number.
+            kernel: a kernel of the block and its way; see `velocities` and `push`.
+            block: the number of the block.
             where: the flag that it must have; see `part`.
             more: gives further fields of `block`.
         """
@@ -198,11 +198,11 @@ class InteractingBlocks(Blocks):
         return len(shape) <= _SHORT_WAY and (few or self._shapes[self.width(block), shape] > 1)
 
     def look_along(self, schedule: Schedule, block: int) -> None:
-        """Adds to a loop what a block sees along a long way; to be called before its kernels are added."""
+        """Adds to a loop the rows that gather what a block sees along a long way; call it before adding its kernels."""
         self._add_along(schedule, block, _see_first, _see)
 
     def push_along(self, schedule: Schedule, block: int) -> None:
-        """Adds to a loop what a block changes along a long way; to be called after its kernels are added."""
+        """Adds to a loop the rows that spread a block's changes along a long way; call it after adding its kernels."""
         self._add_along(schedule, block, _pass_on, _pass_on)
 
     def _add_along(self, schedule: Schedule, block: int, first: WayKernel, others: WayKernel) -> None:
@@ -221,12 +221,12 @@ class InteractingBlocks(Blocks):
 
 
 def velocities(block: View, ways: list[View]) -> Any:
-    """w = Z x + b of a block; if its way is long, `look_along` has found it."""
+    """The velocities w = Z x + b of a block; if its way is long, `look_along` has computed them."""
     return reduce(add, (way.z.T @ way.x for way in ways), block.b) if ways else block.w
 
 
 def push(block: View, ways: list[View], change: Any) -> None:
-    """Adds to x what a change of a block's impulses does; if its way is long, that is left to `push_along`."""
+    """Adds the effect of a change of a block's impulses to x; if its way is long, that is left to `push_along`."""
     if not ways:
         block.pushed = change
     for way in ways:

@@ -69,7 +69,7 @@ class Jams:
         self._fixed = [contact for contact, number in enumerate(freedoms) if number < inf]
 
     def begin(self, jammed: Vector, gaps: Vector) -> None:
-        """Writes the step that forgets overlaps of the step before.
+        """Writes the step that clears the overlaps of the previous step.
 
         Args:
             jammed: 1, for the depth of the deepest overlap that is left as it is, m or rad.
@@ -86,11 +86,11 @@ class Jams:
 
     @contextmanager
     def try_again(self, residual: Vector, limit: Vector) -> Iterator[None]:
-        """What is written inside solves the problem. It runs again, without overlaps, in states that it has not solved.
+        """A context for the steps that solve the problem. They run again, without overlaps, in states left unsolved.
 
         Args:
-            residual: 1, the residual that it leaves, m/s.
-            limit: 1, the residual that it may leave, m/s.
+            residual: 1, the residual that the steps leave, m/s.
+            limit: 1, the residual that they may leave, m/s.
         """
         scalars = {name: buffer.at(0) for name, buffer in self._state.items()}
         state = fields(**scalars, residual=residual.at(0), limit=limit.at(0))
@@ -125,7 +125,7 @@ class Jams:
 
 
 def _freedoms_between(robot: Robot, one: int, other: int) -> float:
-    """How many freedoms two links have at most to move against each other; infinite where one floats."""
+    """The largest number of freedoms with which two links can move against each other; infinite if one floats."""
     clusters, cluster_of = robot.cluster_tree.clusters, robot.cluster_tree.cluster_of
 
     def carriers(link: int) -> set[int]:
@@ -175,14 +175,14 @@ def _see_nothing(block: View) -> None:
 
 
 def _let_be(block: View) -> None:
-    """Lets a contact be that no impulse moves along its normal: it neither parts nor pushes."""
+    """Leaves out a contact that no impulse moves along its normal: it neither parts nor pushes."""
     held = block.held > 0.0
     _touch(block, held & (block.closure < 0.0))
     block.b = np.stack([np.where(held, np.maximum(block.b[0], 0.0), block.b[0]), *block.b[1:]])
 
 
 def _let_stick(block: View) -> None:
-    """Jams if the push s that moves it along the normal alone, a column of A⁻¹, is large and inside the cone."""
+    """Jams a contact if the impulse s that moves it along its normal, a column of A⁻¹, is large and in the cone."""
     n, x, y = block.inverse[0]
     sticks = (
         (block.closure < 0.0) & (_STUCK * block.A[0, 0] * n > 1.0) & (x * x + y * y <= (block.friction[0] * n) ** 2)

@@ -20,7 +20,7 @@ _FAR = 1e10  # rad or m: stands for a limit that there is not, so that all numbe
 
 
 class JointRow(Record):
-    """What a cluster sees of a joint that has limits or friction."""
+    """The fields that a cluster sees of a joint with limits or friction."""
 
     free, impulse = provided(), provided()  # its velocity without impulses, and its impulse
     lower, upper = provided(), provided()  # limits of its position
@@ -49,7 +49,7 @@ class JointBlocks:
         self._first = layout.contact_rows.total
 
     def measure(self, start: Vector) -> None:
-        """Writes the steps to velocities of joints without impulses, and to the velocities that reach their limits.
+        """Writes the steps that compute joint velocities without impulses, and the velocities that reach limits.
 
         Args:
             start: the impulses of the state before the step, from which those of the problem start.
@@ -66,10 +66,10 @@ class JointBlocks:
             self._sweep.builder.loop(_joining(limited, rubbing), view=window)
 
     def look(self, residual: Vector, tolerance: float) -> None:
-        """Writes the steps that make idle joints wait which the velocities after the step take beyond their limits.
+        """Writes the steps that flag idle joints as waiting if velocities after the step take them beyond their limits.
 
         Args:
-            residual: 1, how far impulses are from the laws, m/s or rad/s, which this adds to.
+            residual: 1, the error of the laws, m/s or rad/s; the steps add to it.
             tolerance: how far beyond a limit a joint may go, m/s or rad/s.
         """
 
@@ -83,7 +83,7 @@ class JointBlocks:
         self._visit(_look, limits_alone, provide, "idle")
 
     def end(self, impulses: Vector) -> None:
-        """Writes the steps from solved impulses to those of a state, where limits and friction are apart."""
+        """Writes the steps that turn solved impulses into those of a state, which keeps limits and friction apart."""
         for limited, rubbing, rows in self._groups(range(len(self._layout.joints))):
             if not (limited and rubbing):
                 window = self._impulses(rows) | self._state_impulses(impulses, limited, rubbing, rows)
@@ -106,7 +106,7 @@ class JointBlocks:
         """Runs a function over joints: it takes a cluster, the number of a body there, and an entry of its velocity.
 
         Args:
-            provide: adds what it sees beside the cluster.
+            provide: adds the fields that the function sees besides the cluster.
             flag: the flag that joints must have; None for all.
         """
         schedule, contacts = self._sweep.schedule(), self._layout.contacts
@@ -125,7 +125,7 @@ class JointBlocks:
         schedule.run()
 
     def _groups(self, rows: Sequence[int]) -> list[tuple[bool, bool, list[int]]]:
-        """Joints by what they have: whether limits, whether friction, and which joints."""
+        """Joints in groups: whether they have limits, whether they have friction, and the joints."""
         layout = self._layout
         groups = grouped(rows, lambda row: (layout.joints[row] in layout.limited, layout.joints[row] in layout.rubbing))
         return [(*key, group) for key, group in groups.items()]
@@ -134,11 +134,11 @@ class JointBlocks:
         return fields(impulse=self._blocks.impulses.at([self._first + row for row in rows]))
 
     def _block_fields(self, rows: Sequence[int]) -> dict[str, Any]:
-        """What kernels see of joints as blocks."""
+        """The fields that kernels see of joints as blocks."""
         return dict(self._blocks.of([self._layout.contacts + row for row in rows]).fields)
 
     def _limits(self, rows: Sequence[int]) -> dict[str, Any]:
-        """Limits of joints, beside what kernels see of them as blocks."""
+        """The fields of joints' limits, besides those that kernels see of joints as blocks."""
         layout, links = self._layout, self._sweep.robot.tree.links
         limits_of = self._block_fields(rows)
         for name, far in (("lower", -_FAR), ("upper", _FAR)):
@@ -150,7 +150,7 @@ class JointBlocks:
         return limits_of
 
     def _state_impulses(self, impulses: Vector, limited: bool, rubbing: bool, rows: Sequence[int]) -> Window:
-        """Where a state has the impulses of joints: behind contacts those of all limits, then those of friction."""
+        """The entries of a state for impulses of joints: after contacts come all limits, then friction."""
         places, layout = fields(), self._layout
         joints = [layout.joints[row] for row in rows]
         if limited:
@@ -168,7 +168,7 @@ def _velocity(cluster: Visit[Any, Any], i: int, j: int, v: Any) -> Any:
 
 def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any], int, int], None]:
     def measure(cluster: Visit[Any, Any], i: int, j: int) -> None:
-        """The velocity of a joint without impulses, and those that take it from the step's start to its limits."""
+        """Computes a joint's velocity without impulses, and those that take it from the step's start to its limits."""
         row, kind, memory = JointRow(cluster.views.cluster), cluster.shape.kinds[i], cluster.memory
         free = _velocity(cluster, i, j, memory.u)
         if scene.integrator in SCHEMES:  # at the configuration and along the axes of the step's end
@@ -191,7 +191,7 @@ def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any],
 
 
 def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """Makes a joint wait that a velocity takes beyond its limits."""
+    """Flags a joint as waiting if its velocity takes it beyond its limits."""
     row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
     beyond = np.maximum(row.low - w, w - row.high)
     row.residual = np.maximum(row.residual, beyond)
@@ -199,7 +199,7 @@ def _look(cluster: Visit[Any, Any], i: int, j: int) -> None:
 
 
 def _part(cluster: Visit[Any, Any], i: int, j: int) -> None:
-    """Parts the impulse of a joint into that of its limit and that of its friction."""
+    """Splits the impulse of a joint into the parts of its limit and of its friction."""
     row, w = JointRow(cluster.views.cluster), _velocity(cluster, i, j, cluster.memory.v_next)
     row.limit, row.friction = joint_parts(row.a, row.low, row.high, row.bound, row.impulse[0], w)
 

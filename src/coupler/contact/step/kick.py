@@ -1,4 +1,4 @@
-"""Velocities after a step without impulses: what forces and inertia do to a robot that stays where it is.
+"""Velocities after a step without impulses: the effect of forces and inertia on a robot at fixed positions.
 
     u = v + h H⁻¹ (τ − c(v̄)),    v̄ = v for Euler's method, (v + u)/2 for the midpoint rule
 
@@ -38,9 +38,9 @@ _SLOWEST = 0.9  # the largest ratio of two rounds' changes from which an end is 
 
 
 class Kick:
-    """The passes from velocities before a step to those after it without impulses.
+    """The passes from velocities before a step to velocities after it without impulses.
 
-    Clusters have the latter in their memory as `u`, and as `v_next`, to which impulses are added.
+    Clusters remember the result as `u`, and as `v_next`, to which impulses are added.
 
     Args:
         links: the links whose poses and velocities in the world are asked for, because they may touch.
@@ -73,7 +73,7 @@ class Kick:
         }
 
     def provided(self, count: int) -> dict[str, Any]:
-        """What a number of clusters sees of the rounds, which all clusters share."""
+        """The fields that `count` clusters see of the rounds, which all clusters share."""
         names = enumerate(("change", "fastest", "fastest_near"))
         return {name: self._progress.at([i] * count) for i, name in names} | {"rounds": self._rounds.at([0] * count)}
 
@@ -118,7 +118,7 @@ class Kick:
         return loads
 
     def _begin(self, cluster: Visited) -> None:
-        """Positions, and the velocities of joints and bodies with which the first round begins."""
+        """Computes positions, and the velocities of joints and bodies with which the first round begins."""
         memory = cluster.memory
         if cluster.tangent:
             memory.start = cluster.G.T @ np.concatenate([joint.w for joint in cluster.views.joints])
@@ -144,7 +144,7 @@ class Kick:
         return body.number in self.located[id(body.cluster.shape)]
 
     def factorise_and_answer(self, cluster: Visited) -> None:
-        """Factors of H, and their answer in the first round."""
+        """Computes the factors of H, and `y0` of the first round."""
         factorise(cluster)
         self._answer_first(cluster)
 
@@ -152,7 +152,7 @@ class Kick:
         self._answer(cluster, first=True)
 
     def _answer(self, cluster: Visited, first: bool = False) -> None:
-        """y0: accelerations of joints by the forces that bodies need, if all carriers stay. [001, eq. 34, 56]"""
+        """Computes y0: accelerations of joints if their carriers did not accelerate. [001, eq. 34, 56]"""
         memory, bodies = cluster.memory, cluster.bodies
         passive = cluster.springs
         if self._midpoint and self._damped and not first:
@@ -176,7 +176,7 @@ class Kick:
                 output.collect(f=felt + TreeRecord(memory.view).force if cluster.looped else felt)
 
     def _accelerate(self, cluster: Visited) -> None:
-        """Accelerations [001, eq. 33, 52], and velocities of joints and bodies after the step without impulses."""
+        """Computes accelerations [001, eq. 33, 52], and velocities after the step without impulses."""
         memory, ydd = cluster.memory, accelerated(cluster)
         u = memory.start + memory.step * (ydd + rotation_biases(cluster))
         if self._midpoint:
@@ -192,7 +192,7 @@ class Kick:
                 StageBody(body.memory.view).ahead = body.memory.start + memory.step * a
 
     def _go_between(self, cluster: Visited, u: Any) -> None:
-        """v̄ for the next round, and by how much it differs from the v̄ of this one."""
+        """Computes v̄ for the next round, and by how much it differs from this round's."""
         memory, v_used = cluster.memory, cluster.v
         v, weight, speeds = 0.5 * (memory.start + u), 1.0, np.abs(u)
         if self._touching:
@@ -222,14 +222,14 @@ def accelerated(cluster: Visited) -> Any:
 
 
 def move(cluster: Visited) -> None:
-    """Velocities v̄ of bodies, and their accelerations where ÿ = 0. [001, eq. 33]"""
+    """Computes velocities v̄ of bodies, and their accelerations for ÿ = 0. [001, eq. 33]"""
     cluster.remember_velocities()
     for body in cluster.carriers:
         body.memory.v, body.memory.bias = body.v, _bias(body)
 
 
 def _bias(body: Body[StepBody]) -> Any:
-    """a⁰ = X a⁰_λ + c; gravity is a ground that accelerates upwards."""
+    """a⁰ = X a⁰_λ + c: the acceleration of a body for ÿ = 0, with gravity as a ground that accelerates upwards."""
     output = body.output
     above = np.concatenate([np.zeros(3), -body.cluster.gravity]) if output.grounded else output.memory.bias
     return body.Xo @ above + body.c

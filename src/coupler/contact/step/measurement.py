@@ -34,13 +34,13 @@ from coupler.passes import Schedule
 
 
 class ContactKind(NamedTuple):
-    """What contacts must have in common to be measured by one kernel.
+    """A key for contacts that one kernel can measure.
 
     Attributes:
         one_moves, other_moves: whether the links of their shapes move.
-        cullable: whether they are of pairs that can be culled.
+        cullable: whether their pairs can be culled.
         one_tree: whether both shapes belong to the same tree of bodies, or one of them to the ground.
-        rows: how many rows each contact has.
+        rows: the number of rows of each contact.
     """
 
     one_moves: bool
@@ -60,8 +60,8 @@ class Measurement:
     Args:
         context: the program. Links have poses E and r there, and velocities `start` before the step, u after it
             without impulses, and later `du`, what impulses change.
-        report: where the results go; gaps count at position level [002, eq. 4a].
-        stages: of a step of several stages, gives the velocities of contacts after the step; None for others.
+        report: the report that gets the results; gaps count at position level [002, eq. 4a].
+        stages: in steps of several stages, gives the velocities of contacts after the step; else None.
 
     Attributes:
         narrow_phase: finds where contacts are.
@@ -76,10 +76,10 @@ class Measurement:
         self.narrow_phase = NarrowPhase(sweep, candidates, self._broad_phase, scene.step)
 
     def write(self, impulses: Vector) -> None:
-        """Writes the steps to gaps, velocities and forces by unit of impulse of all contacts.
+        """Writes the steps that compute gaps, velocities and forces by unit of impulse of all contacts.
 
         Args:
-            impulses: of the step before. Contacts start from them, or from zero if their pair is culled.
+            impulses: the previous step's impulses. Contacts start from them, or from zero if their pair is culled.
         """
         candidates, builder = self._context.candidates, self._context.builder
         if candidates.cullable_groups:
@@ -101,20 +101,20 @@ class Measurement:
         """The argument of a loop that skips contacts of culled pairs.
 
         Args:
-            contacts: what the loop runs over; either all can be culled, or none.
+            contacts: the contacts of the loop; either all can be culled, or none.
         """
         if contacts[0] not in self._context.candidates.cullable:
             return {}
         return {"among": self._broad_phase.near.at(self._context.candidates.pair_of[contacts])}
 
     def among_measured_anew(self, contacts: Indices) -> dict[str, Any]:
-        """The same for a loop over contacts of pairs that are measured once impulses are known."""
+        """The argument of a loop over contacts of pairs that are measured only once impulses are known."""
         if contacts[0] not in self._context.candidates.cullable:
             return {}
         return {"among": self._broad_phase.fresh.at(self._context.candidates.pair_of[contacts])}
 
     def _take_over(self, impulses: Vector) -> None:
-        """Writes loops that copy impulses of the step before, of pairs that are not culled."""
+        """Writes loops that copy the previous step's impulses for pairs that are not culled."""
         candidates, report = self._context.candidates, self._report
         contacts = range(len(candidates.starts))
         for alike in grouped(contacts, lambda k: (k in candidates.cullable, candidates.starts[k].width)).values():
@@ -122,7 +122,7 @@ class Measurement:
             self._context.builder.loop(assign, row=window, **self.among_measured(alike))
 
     def _fill_culled(self, alike: PairGroup) -> None:
-        """Writes a loop that fills in velocities of culled contacts: none, with gaps as large as their bounds."""
+        """Writes a loop that fills in the velocities of culled contacts: zero, plus the bound of the gap in b."""
         context, report = self._context, self._report
         rows = context.candidates.pairs[alike.numbers[0]].cone.size
         names = [name for name in ("b", "free", "approach") if name in report.names]
@@ -142,7 +142,7 @@ class Measurement:
         context.builder.loop(fill_culled, view=window, where=self._broad_phase.far.at(alike.numbers))
 
     def _measure(self, groups: Sequence[PairGroup]) -> None:
-        """Writes the steps that measure groups of pairs; of those that can be culled, the fresh ones."""
+        """Writes the steps that measure groups of pairs; of pairs that can be culled, only the fresh ones."""
         context, fresh = self._context, self._broad_phase.fresh
         self.narrow_phase.find(groups, self._report)
         if self._stages:
@@ -187,12 +187,12 @@ class Measurement:
     def look_again(
         self, residual: Vector, elsewhere: Collection[int], begin_anew: Callable[[], None] = lambda: None
     ) -> None:
-        """Writes the steps that make idle contacts wait which velocities after the step would close too far.
+        """Writes the steps that flag idle contacts as waiting if velocities after the step would close them too far.
 
         Args:
-            residual: 1, how far impulses are from the laws, m/s, which this adds to.
-            elsewhere: contacts to pass over, because `Passing` decides about them.
-            begin_anew: writes what else follows the measurement of pairs that impulses bring together.
+            residual: 1, the error of the laws, m/s; the steps add to it.
+            elsewhere: contacts to leave out, because `Passing` decides about them.
+            begin_anew: writes the steps that must follow when pairs are measured that impulses bring together.
         """
         context, blocks = self._context, self._context.blocks
         if context.candidates.cullable_groups:
@@ -212,7 +212,7 @@ class Measurement:
         schedule.run()
 
     def _measure_fresh(self, begin_anew: Callable[[], None]) -> None:
-        """Writes the steps that measure fresh pairs and let their contacts in; the rows are the same as at first."""
+        """Writes the steps that measure fresh pairs and add their contacts, with the rows of the first measurement."""
         context = self._context
         context.builder.replay(self._steps_for_fresh_pairs)
         contacts, pairs = zip(*context.candidates.cullable.items(), strict=True)
@@ -228,12 +228,12 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
     """The kernel that measures contacts of a kind.
 
     Args:
-        names: what is reported of contacts.
+        names: the quantities that are reported of contacts.
         ahead: whether velocities without impulses are given as `ahead`, of a step of several stages.
     """
 
     def measure(view: View) -> None:
-        """Forces on links by unit of impulse, and b: velocities without impulses, with the gap closed in one step."""
+        """Computes forces on links by unit of impulse, and b: velocities without impulses, plus gap over step."""
         contact, P = Contact(view.gaps, view.points, view.frames), {}
         for side in kind.moving_sides:
             P[side] = SIGNS[side] * forces_on(pose(view, side, True), contact, kind.rows)
@@ -268,7 +268,7 @@ def normal_velocity(block: View, ends: list[View]) -> Any:
 
 
 def _wait_if_closing(block: View, ends: list[View]) -> None:
-    """Makes a contact wait that velocities after the step close too far."""
+    """Flags a contact as waiting if velocities after the step close it too far."""
     w = normal_velocity(block, ends)
     block.residual = np.maximum(block.residual, -w)
     wait(block, w < -block.tolerance)

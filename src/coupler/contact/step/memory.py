@@ -1,4 +1,4 @@
-"""What bodies and clusters remember while a step is computed."""
+"""The memory of bodies and clusters while a step is computed."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class NarrowPhase:
         """Writes the steps from poses of links to gaps, points and frames of contacts.
 
         Args:
-            groups: the pairs; either all can be culled, then those are looked at that are fresh, or none.
+            groups: the pairs. Either none can be culled, or all; then only the fresh ones are searched.
         """
         searched = sorted(i for alike in groups if alike.searched for i in alike.numbers)
         cullable = bool(groups) and groups[0].may_be_left_out
@@ -71,7 +71,7 @@ class NarrowPhase:
         )
 
     def search_of(self, pairs: Sequence[int], flags: Slot) -> Search:
-        """The same search among some pairs of convex shapes, with flags of its own; `find` has been called."""
+        """The search among some pairs of convex shapes only, with flags of its own; call it after `find`."""
         search, rows = self._convex
         return search.of([rows[pair] for pair in pairs], flags)
 
@@ -89,7 +89,7 @@ class NarrowPhase:
         )
 
     def _groups_among(self, pairs: Sequence[int]) -> Callable[[Sequence[int]], PairGroup]:
-        """Searches number their pairs from zero: this turns such numbers into a group of pairs."""
+        """A function from a search's own numbers of pairs, which start at zero, to the group of these pairs."""
         return lambda rows: self._candidates.group([pairs[row] for row in rows])
 
 
@@ -105,10 +105,10 @@ def find_closed_forms(
 
     Args:
         sweep: the program; it has the poses E and r of links.
-        groups: the pairs; those whose contacts are searched for are passed over.
-        names: what to find: some of gaps, points and frames.
-        at: where the results go.
-        flags: gives the flags of pairs, which alone are looked at; None for all pairs.
+        groups: the pairs; pairs whose contacts are searched for are left out.
+        names: the quantities to find: some of gaps, points and frames.
+        at: returns the place for a quantity.
+        flags: returns flags of the pairs to look at; None for all pairs.
     """
 
     def both(alike: PairGroup) -> tuple[Any, Any]:

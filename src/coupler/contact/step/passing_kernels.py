@@ -27,12 +27,12 @@ def moving_law(moving: Mapping[str, bool], rows: int, names: Sequence[str]) -> C
 
     Args:
         moving: for each side of their pairs whether it moves.
-        rows: how many rows each contact has.
-        names: what is reported of contacts.
+        rows: the number of rows of each contact.
+        names: the quantities that are reported of contacts.
     """
 
     def move_law(view: View) -> None:
-        """The law where shapes meet: b_n with the gap g − t n·w, on the way to which they move as they do."""
+        """Sets the law of a contact where its shapes meet at time t: b_n with the gap g − t n·w."""
         open_before = view.touches <= 0.0
         P, ahead = {}, 0.0
         for side in (side for side, moves in moving.items() if moves):
@@ -70,13 +70,13 @@ def begin_measured_anew(block: View) -> None:
 
 
 def doubt(block: View, ends: list[View]) -> None:
-    """A contact is in doubt if it breaks its law."""
+    """Puts a contact in doubt if it breaks its law."""
     block.waiting = np.where(normal_velocity(block, ends) < -block.tolerance, 1.0, 0.0)
     block.in_doubt = np.maximum(block.in_doubt, block.waiting)
 
 
 def doubt_if_fast(block: View) -> None:
-    """So is a contact with a field if its shape is too fast for what is seen of the ground."""
+    """Puts a contact with a height field in doubt if its shape is too fast for the ground that has been searched."""
     block.waiting = np.maximum(block.waiting, block.fast)
     block.in_doubt = np.maximum(block.in_doubt, block.fast)
 
@@ -86,7 +86,7 @@ def let_move(block: View) -> None:
 
 
 def doubt_moving(block: View) -> None:
-    """A contact stays in doubt if its pair has not passed."""
+    """Keeps a contact in doubt if its pair has not passed."""
     block.waiting = np.where(block.moving > 0.0, block.waiting, 0.0)
     block.in_doubt = np.maximum(block.in_doubt, block.waiting)
 
@@ -104,7 +104,7 @@ def note_touching(block: View) -> None:
 
 
 def let_wait(block: View, ends: list[View]) -> None:
-    """Contacts that touch already join first; where there are any, the others are asked again in the next round."""
+    """Lets contacts that touch already join first; if there are any, the others are asked again in the next round."""
     later = (block.some_touch > 0.0) & (block.touches <= 0.0)
     block.waiting = np.where(later, 0.0, 1.0)
     block.joining = np.maximum(block.joining, block.waiting)

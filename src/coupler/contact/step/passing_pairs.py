@@ -1,4 +1,4 @@
-"""The pairs of shapes that may pass each other within a step, and what kernels see of them; see passing.py."""
+"""The pairs of shapes that may pass each other within a step, and their fields for kernels; see passing.py."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class PassingPairs:
     Attributes:
         pairs: their numbers among all pairs.
         contacts: the numbers of their contacts among all contacts.
-        on_fields: those pairs of which one shape is a height field.
-        searched: those pairs whose contacts on the way are searched for between convex shapes.
-        listed_anew: both; which of a pair's contacts is which may change on the way.
+        on_fields: the pairs of which one shape is a height field.
+        searched: the pairs of convex shapes whose contacts on the way are searched for.
+        listed_anew: the pairs of `on_fields` and `searched`; the numbering of their contacts may change on the way.
     """
 
     def __init__(self, context: StepContext) -> None:
@@ -45,11 +45,11 @@ class PassingPairs:
         self._known_shapes: dict[tuple[int, ...], Window] = {}
 
     def pair_numbers(self, pairs: Any) -> np.ndarray:
-        """The numbers of some pairs among those that may pass."""
+        """The numbers of some pairs, counted among the pairs that may pass."""
         return self._pair_number[pairs]
 
     def contact_numbers(self, contacts: Any) -> np.ndarray:
-        """The numbers of some contacts among those of pairs that may pass."""
+        """The numbers of some contacts, counted among the contacts of pairs that may pass."""
         return self._contact_number[contacts]
 
     def forms(self, pair: int) -> Forms:
@@ -79,7 +79,7 @@ class PassingPairs:
         return self.grouped_contacts(self.contacts)
 
     def grouped_contacts(self, contacts: Sequence[int]) -> list[np.ndarray]:
-        """Some contacts, in such groups."""
+        """Some contacts, in the groups of `contact_groups`."""
         candidates = self._context.candidates
 
         def key(contact: int) -> Hashable:
@@ -89,7 +89,7 @@ class PassingPairs:
         return [np.array(group) for group in grouped(contacts, key).values()]
 
     def shapes(self, pairs: Sequence[int], formless: bool = False) -> Window:
-        """Where the shapes of pairs that share one trace are at the start of the step, and how they move.
+        """The fields of the shapes of pairs that share one trace: poses at the start of the step, and motions.
 
         Args:
             formless: whether to leave out the numbers of their forms.
@@ -127,7 +127,7 @@ class PassingPairs:
         return [self._context.layout.tree_of(ends[i][side].link) for i in pairs]
 
     def near_next(self, pairs: Sequence[int]) -> dict[str, Slot]:
-        """Where it is noted that the trees of bodies of these shapes come near a contact."""
+        """The flags that note whether the trees of bodies of these shapes come near a contact."""
         near_next, moving = self._context.halves.near_next, self.moving(pairs[0]).values()
         if not near_next.size:
             return {}
@@ -135,7 +135,7 @@ class PassingPairs:
         return {f"near{k}": near_next.at(self._trees(pairs, side)) for k, side in enumerate(sides)}
 
     def shifts(self, view: View, pair: int, changed: bool = True) -> list[Shift]:
-        """How the shapes of a pair move, within a kernel.
+        """The motions of the shapes of a pair, within a kernel.
 
         Args:
             view: has what `shapes` gives.
@@ -148,12 +148,12 @@ class PassingPairs:
 
 
 def shift_of(view: View, side: str, geometry: Any, moves: bool, changed: bool = True) -> Shift:
-    """How a shape moves, within a kernel.
+    """The motion of a shape, within a kernel.
 
     Args:
         view: has what `shapes` gives.
         side: which shape of its pair.
-        geometry: its form; None if nobody asks for it.
+        geometry: its form; None if it is not needed.
         moves: whether its link moves.
         changed: whether velocities are those with impulses.
     """

@@ -31,7 +31,7 @@ class Passing:
     Args:
         pairs: the pairs that may pass each other.
         measurement: the measurement of all contacts.
-        report: what is reported of contacts; of those that act here, as they are where their shapes meet.
+        report: the report of contacts; contacts that act here are reported where their shapes meet.
 
     Attributes:
         contacts: their numbers.
@@ -50,10 +50,10 @@ class Passing:
         self._fast = builder.scratch("passing_fast", len(pairs.pairs))  # flags of pairs with fields: see `too_fast`
 
     def begin(self, gaps: Vector) -> None:
-        """Writes the steps that leave those contacts waiting that have pressed in the step before.
+        """Writes the steps that keep only contacts waiting that pressed in the previous step.
 
         Args:
-            gaps: of all contacts, m; the contact problem has begun.
+            gaps: the gaps of all contacts, m; the contact problem has begun.
         """
         self._gaps = gaps
         for contacts in self._pairs.contact_groups:
@@ -65,7 +65,7 @@ class Passing:
                 self._builder.loop(self._asking_how_fast(pairs[0]), view=window)
 
     def begin_measured_anew(self) -> None:
-        """Writes the steps that see which contacts touch at the start, of pairs measured once impulses are known."""
+        """Writes the steps that note which contacts touch at the start, for pairs measured once impulses are known."""
         for contacts in self._pairs.contact_groups:
             if among := self._measurement.among_measured_anew(contacts):
                 self._begin(contacts, kernels.begin_measured_anew, among)
@@ -77,10 +77,10 @@ class Passing:
         self._builder.loop(kernel, block=window, **among)
 
     def look(self, residual: Vector) -> None:
-        """Writes the steps that make contacts wait which break their laws and whose shapes meet.
+        """Writes the steps that flag contacts as waiting if they break their laws and their shapes meet.
 
         Args:
-            residual: 1, how far impulses are from the laws, m/s, which this adds to.
+            residual: 1, the error of the laws, m/s; the steps add to it.
         """
         builder, advancement, on_fields = self._builder, self._advancement, self._pairs.on_fields
         state = fields(in_doubt=self._in_doubt.at(0), some_touch=self._some_touch.at(0))
@@ -98,7 +98,7 @@ class Passing:
                 self._decide(residual)
 
     def _decide(self, residual: Vector) -> None:
-        """Writes the steps that move shapes which may meet, and by which their contacts wait if they do."""
+        """Writes the steps that move shapes which may meet, and flag their contacts as waiting if they do."""
         self._advancement.begin()
         self._each(kernels.let_advance)
         self._advancement.run()
@@ -114,7 +114,7 @@ class Passing:
         self._each_with_links(kernels.let_wait, "waiting", residual)
 
     def _move_laws(self, pairs: Sequence[int]) -> None:
-        """Writes the steps that give contacts which wait, and were open, the laws of where their shapes meet."""
+        """Writes the steps that give waiting contacts that were open the laws of the place where their shapes meet."""
         context, candidates, names = self._context, self._context.candidates, self._report.names
         moving, first = self._pairs.moving(pairs[0]), candidates.pairs[pairs[0]]
         names = [name for name in names if name != "start"]
@@ -131,11 +131,11 @@ class Passing:
             self._loop(kernel, contacts, "waiting", view=window)
 
     def _asking_how_fast(self, pair: int) -> Callable[[View], None]:
-        """The kernel that asks how fast shapes on fields are, of pairs that share a trace with this one."""
+        """The kernel that checks how fast shapes on fields are, for pairs that share a trace with this one."""
         trees = self._pairs.near_next([pair])
 
         def ask_how_fast(view: View) -> None:
-            """Whether a shape is too fast; in the next step it shall not first be seen behind what it hits."""
+            """Notes whether a shape is too fast: the next step must not first see it behind what it hits."""
             one, other = self._pairs.shifts(view, pair, changed=False)
             view.fast = np.where(too_fast(one, other, view.around, view.step), 1.0, 0.0)
             view.joining = np.maximum(view.joining, view.fast)
@@ -157,7 +157,7 @@ class Passing:
             self._loop(kernel, contacts, flag, block=self._window(contacts))
 
     def _each_with_links(self, kernel: Callable[[View, list[View]], None], flag: str, residual: Vector) -> None:
-        """Writes loops over the contacts with a flag, with what impulses do to their links."""
+        """Writes loops over the contacts with a flag, with fields for the effect of impulses on their links."""
         common = shared(residual=residual, joining=self._context.blocks.joining)
         for contacts in self._pairs.contact_groups:
             block = self._window(contacts) | common(contacts)
@@ -171,7 +171,7 @@ class Passing:
         self._builder.loop(kernel, **windows, where=flags, **measured)
 
     def _window(self, contacts: Indices) -> Window:
-        """What kernels see of contacts as `block`."""
+        """The kernel parameter `block` for contacts."""
         context = self._context
         contact_fields = fields(
             touches=self._touches.at(self._pairs.contact_numbers(contacts)),

@@ -1,4 +1,4 @@
-"""Which contacts press in the end, as steps of a program, and the work of those that part what overlaps."""
+"""Counts the contacts that press in the end, as steps of a program, and their work in parting what overlaps."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from coupler.graph import Vector, View, fields
 
 
 def count_pressing(blocks: Blocks, closures: Vector, totals: Mapping[str, Vector], *, rebound: bool) -> None:
-    """Writes the steps to both, from solved impulses; active blocks are listed from now on.
+    """Writes the steps that count pressing contacts and add up their work; active blocks are listed from now on.
 
     Args:
-        blocks: of contacts first.
-        closures: for each contact, the part of b_n that comes from its gap, m/s; a pressing contact parts with −that.
-        totals: `touching`, 1, how many contacts press; `parting`, 1, the most work that they do on what overlaps, J.
-            Both are added to.
+        blocks: the contact problem, with its impulses solved.
+        closures: for each contact, the part of b_n that comes from its gap, m/s; a pressing contact parts at −closure.
+        totals: `touching`, 1, the number of pressing contacts; `parting`, 1, the most work that they do on what
+            overlaps, J. The steps add to both.
         rebound: whether contacts have impulses that are not active.
     """
     builder = blocks.builder

@@ -1,6 +1,6 @@
 """A step with contact as one program, [002, §2.3] on clusters, for lanes and threads.
 
-What stepping.py does in NumPy, without the mass matrix and in one go:
+It does what stepping.py does in NumPy, but without the mass matrix:
 
 1. positions at which forces are taken: those before the step, or at its middle (drift.py, halves.py);
 2. velocities u after the step without impulses, from forces and inertia (kick.py), also of the links that may touch;
@@ -105,7 +105,7 @@ class _Step:
         sweep.provide = self._provide
 
     def drift_before_forces(self) -> None:
-        """Writes the steps to the positions and velocities at which forces are taken."""
+        """Writes the steps that compute the positions and velocities at which forces are taken."""
         self._halves.begin()
         if self._midpoint:
             self._drift.begin()
@@ -113,7 +113,7 @@ class _Step:
             self._drift.stay()
 
     def kick(self) -> Buffer | None:
-        """Writes the steps to velocities without impulses; returns the input of forces on bodies, if there is one."""
+        """Writes the steps that compute velocities without impulses; returns the input of forces on bodies, if any."""
         scene, after, stages, drives = self._scene, self._vectors.after, self._stages, self._drives
         if stages and drives:
             stages.drive = lambda: drives.drive_stage(stages.progress, after["motors"], after["motor_work"])
@@ -123,7 +123,7 @@ class _Step:
         return loads
 
     def _provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
-        """Adds what passes see of clusters besides their own memory."""
+        """Adds the fields that passes see of clusters besides their own memory."""
         trees = [self._layout.tree_of_cluster(k) for k in clusters]
         step = constants(np.full(len(clusters), self._scene.step))
         windows.cluster |= {"step": step, "dv": self._columns.answers(clusters)}
@@ -136,7 +136,7 @@ class _Step:
             self._stages.provide(windows, shape, clusters)
 
     def solve_contacts(self) -> Impulses:
-        """Writes the steps to impulses of contacts, joints and actuators, and to velocities with them."""
+        """Writes the steps that compute impulses of contacts, joints and actuators, and velocities with them."""
         sweep, scene, layout, after = self.sweep, self._scene, self._layout, self._vectors.after
         friction = friction_impulses(sweep.robot, layout.joints, scene.step)
         driven = self._drives.rows if self._drives else []
@@ -163,7 +163,7 @@ class _Step:
         return impulses
 
     def report_actuators(self, impulses: Impulses | None) -> None:
-        """Writes the steps to the forces and the work of actuators."""
+        """Writes the steps that compute the forces and the work of actuators."""
         after, joints = self._vectors.after, len(self._layout.joints)
         if self._drives and self._scheme:
             first, acting = self._layout.contact_rows.total + joints, impulses and impulses.position_impulses
@@ -174,10 +174,10 @@ class _Step:
             self._drives.check_limits(after["motors"], after["residual"])
 
     def drift_after_impulses(self, impulses: Impulses | None, loads: Buffer | None) -> None:
-        """Writes the steps to where the step ends, and to velocities there.
+        """Writes the steps that compute positions and velocities where the step ends.
 
         Args:
-            impulses: those of the step; None if nothing can be stopped.
+            impulses: the impulses of the step; None if nothing can be stopped.
             loads: the input of forces on bodies, if there is one.
         """
         jump = impulses.jump if impulses else None
@@ -189,14 +189,14 @@ class _Step:
             self._stages.write(None, None, None, loads)
 
     def check(self) -> None:
-        """Writes the steps that leave no result where a loop passes a dead point or is open."""
+        """Writes the steps that make the result invalid where a loop passes a dead point or is open."""
         vectors = self._vectors
         watch_dead_points(self.sweep, self._scene, vectors.before["q"], vectors.after["q"])
         vectors.invalidate_open_loops()
 
 
 def _sweep(robot: Robot, scene: ContactScene, candidates: Candidates) -> Sweep[StepBody, StepCluster]:
-    """The program, with the memory of passes."""
+    """Begins the program, with the memory of passes."""
     higher = scene.integrator in SCHEMES
     loaded = scene.external or bool(robot.elements) or (higher and bool(candidates.pairs))
     return Sweep(

@@ -34,11 +34,11 @@ class Rebounds:
         self._closing = builder.scratch("closing", len(self._contacts))
 
     def begin(self, gaps: Vector, pending: Vector, pending_next: Vector) -> None:
-        """Writes the steps to b of these contacts, and to the impulses that they are given.
+        """Writes the steps that compute b of these contacts, and the impulses that they are given.
 
         Args:
-            gaps: of all contacts, m.
-            pending: what the step before left to this one, three numbers for each contact that can rebound.
+            gaps: the gaps of all contacts, m.
+            pending: the numbers that the previous step left to this one, three for each contact that can rebound.
             pending_next: gets what this step leaves to the next; it is cleared.
         """
         clear(self._builder, pending_next)
@@ -59,10 +59,10 @@ class Rebounds:
             self._builder.loop(_beginning(law, self._scene), view=window)
 
     def end(self, pending: Vector) -> None:
-        """Writes the steps to what is left to the next step.
+        """Writes the steps that compute what is left to the next step.
 
         Args:
-            pending: where it goes, three numbers for each contact that can rebound.
+            pending: gets the result, three numbers for each contact that can rebound.
         """
         number = {contact: i for i, contact in enumerate(self._contacts)}
         for law, numbers in self._groups():

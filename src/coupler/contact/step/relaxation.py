@@ -1,7 +1,8 @@
 """Sweeps over the blocks of a contact problem, as steps of a program: each block in turn obeys its law.
 
-What `bisection` does in NumPy for one state, for lanes and threads: take w of a block with all impulses as they are,
-find its next impulses by its law (see laws.py), and go on until no block changes by more than a tolerance.
+This does for lanes and threads what `bisection` does in NumPy for one state: it takes w of a block with all impulses as
+they are, finds the block's next impulses by its law (see laws.py), and goes on until no block changes by more than a
+tolerance.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Relaxation:
         islands: finds islands that are not solved; None to run over all active blocks always.
 
     Attributes:
-        largest_change: 1, of a velocity by an impulse of its own block in any sweep but the last, m/s.
+        largest_change: 1, the largest change of a velocity by its own block's impulse in any sweep but the last, m/s.
     """
 
     def __init__(self, blocks: InteractingBlocks, islands: Islands | None = None) -> None:
@@ -43,16 +44,16 @@ class Relaxation:
         self.largest_change = blocks.builder.scratch("largest_change", 1)
 
     def solve(self, tolerance: float, at_most: int, residual: Vector, sweeps: Vector, *, patient: bool = False) -> None:
-        """Writes the steps to impulses, from those to start from.
+        """Writes the steps that compute impulses, from those to start from.
 
         With islands, sweeps end early when they are near a solution and come nearer slowly: by then it is known what
         sticks, slides and opens, and the refinement is faster.
 
         Args:
             tolerance: sweeps end when no impulse changes a velocity of its own block by more, m/s.
-            at_most: how many sweeps there are at most.
-            residual: 1, gets how far impulses are from the laws, m/s (see residuals.py).
-            sweeps: 1, the number of sweeps is added to it.
+            at_most: the largest number of sweeps.
+            residual: 1, gets the error of the laws, m/s (see residuals.py).
+            sweeps: 1; the number of sweeps is added to it.
             patient: whether sweeps go on even if they are slow.
         """
         builder, limit = self._blocks.builder, fields(tolerance=constants([tolerance]))
@@ -78,7 +79,7 @@ class Relaxation:
         self.judge(residual)
 
     def judge(self, residual: Vector) -> None:
-        """Writes the steps to how far impulses are from the laws, which `residual` gets, m/s."""
+        """Writes the steps that compute the error of the laws, m/s, into `residual`."""
         self._blocks.builder.loop(_no_residual, problem=fields(residual=residual.at(0)))
         self._blocks.measure()
         self._blocks.each(_judge_contact, _judge_joint, more=shared(residual=residual))

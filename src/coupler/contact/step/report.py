@@ -1,4 +1,4 @@
-"""What a step reports of its contacts, and where."""
+"""The quantities that a step reports of its contacts, and where it writes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coupler.graph import Buffer, Part, Slot, Vector
 
 
 class ContactReport:
-    """The vectors in which a step writes down what it finds of all candidate contacts.
+    """The vectors to which a step writes quantities of all candidate contacts.
 
     Args:
         rows: the rows of all contacts.

@@ -47,10 +47,10 @@ class SharedServos:
         self.totals = builder.scratch("shared_totals", len(groups)) if groups else None
 
     def gather(self, window_of: Callable[[Sequence[int]], Window]) -> None:
-        """Writes the steps from F and D of members to those of stand-ins, which push in their place.
+        """Writes the steps that compute F and D of stand-ins, which push in place of members, from those of members.
 
         Args:
-            window_of: gives what kernels see of some actuators.
+            window_of: returns the fields that kernels see of some actuators.
         """
         for numbers, alike, size in self._alike():
             window = window_of(numbers) | self._members(alike, ("aim", "loss", "start"))
@@ -67,18 +67,18 @@ class SharedServos:
             self._builder.loop(_push, drive=window)
 
     def look(self) -> None:
-        """Writes the steps from speeds of members to those of stand-ins."""
+        """Writes the steps that compute speeds of stand-ins from speeds of members."""
         for numbers, alike, _ in self._alike():
             window = fields(speed=self._buffers["speed"].at(numbers)) | self._members(alike, ("speed",), size=1)
             self._builder.loop(_look, drive=window)
 
     def begin(self) -> None:
-        """Writes the steps that clear the forces of groups, to which rows are added."""
+        """Writes the steps that clear the forces of groups, to which the forces of rows are added."""
         if self.totals:
             clear(self._builder, self.totals)
 
     def share(self, forces: Vector) -> None:
-        """Writes the steps from forces of groups to those of members."""
+        """Writes the steps that share the forces of groups out among members."""
         for numbers, alike, size in self._alike():
             assert self.totals is not None
             window = fields(total=self.totals.at([number - self._first for number in numbers]))
@@ -97,7 +97,7 @@ class SharedServos:
         ]
 
     def _members(self, alike: Sequence[SharedLimit], names: Sequence[str], size: int | None = None) -> Window:
-        """What kernels see of the members of groups of one size: of all members, or of the first few."""
+        """The fields that kernels see of members of groups of one size: of all members, or of the first few."""
         window = fields()
         for i in range(len(alike[0].members) if size is None else size):
             members = [group.members[i] for group in alike]
@@ -107,7 +107,7 @@ class SharedServos:
 
 
 def check_shared_limits(builder: Builder, groups: Sequence[SharedLimit], forces: Vector, residual: Vector) -> None:
-    """Writes the steps that make the residual NaN where a sum of forces is beyond the limit of its joint."""
+    """Writes the steps that set the residual to NaN where a sum of forces is beyond the limit of its joint."""
     for group in groups:
         window = fields(gears=constants([group.gears[0]]), limit=constants([group.limits[0]]), residual=residual.at(0))
         for i, number in enumerate(group.members):

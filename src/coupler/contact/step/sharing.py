@@ -1,4 +1,4 @@
-"""Whether redundant contacts are to share their load, as steps of a program.
+"""Decides whether redundant contacts share their load, as steps of a program.
 
 Many sets of impulses hold a box on its four corners, or between two flat jaws, and sweeps end at any of them. With
 friction that matters: a box that slips turns about the corner that happens to carry most. So once the problem is

@@ -57,13 +57,13 @@ class StageContacts:
         return self._velocity.at(self._rows.first[np.asarray(contacts)], int(self._rows.widths[contacts[0]]))
 
     def look_ahead(self, sweep: Sweep[Any, Any], alike: PairGroup, report: ContactReport, where: Slot | None) -> None:
-        """Writes the steps from poses and velocities of links to velocities of contacts after the step.
+        """Writes the steps that compute velocities of contacts after the step from poses and velocities of links.
 
         Args:
             sweep: the program; it has poses E and r of links, and their velocities `start` before the step and `ahead`
                 after it.
             alike: pairs whose contacts have been located.
-            report: has their `gaps`, `points` and `frames`.
+            report: has the `gaps`, `points` and `frames` of these contacts.
             where: flags of the pairs to look at; None for all.
         """
         window = self._candidates.poses(sweep, alike) | self._candidates.motion(sweep, alike, ("start", "ahead"))
@@ -113,8 +113,8 @@ class StageContacts:
         """Writes the steps that spread impulses over the step, as forces and moments, and flag contacts with some.
 
         Args:
-            impulses: of all contacts first.
-            frames: of all contacts.
+            impulses: the impulses of all rows, contacts first.
+            frames: the frames of all contacts.
         """
         clear(self._builder, self._pair_acts)
         for alike in map(np.array, self._rows.by_width()):
@@ -151,7 +151,7 @@ class StageContacts:
         return self._buffers[name].at(size * np.asarray(contacts), {1: (), 3: 3, 9: (3, 3)}[size])
 
     def _margins(self, contacts: Sequence[int], side: str) -> list[float]:
-        """How far the rounded surface of each contact's shape is outside its core, m."""
+        """The distance, m, of the rounded surface of each contact's shape from the shape's core."""
         pairs = [self._candidates.pairs[self._pair_of[contact]] for contact in contacts]
         return [cores.margin(getattr(pair, side).geometry) for pair in pairs]
 
@@ -170,7 +170,7 @@ def _shape_at(view: View, side: str, link: Transform | None) -> Transform:
 
 
 def _spread(view: View) -> None:
-    """F = λ/h along the world's axes. Shapes that only meet within the step have another normal than at its start."""
+    """Computes F = λ/h along the world's axes, and `touched`: 0 if the normal is not the start's, as after meeting."""
     turning = view.impulse[3:]  # about the normal, and about the tangents
     view.force, view.normal = view.pace * (view.frame.T @ view.impulse[:3]), view.frame[0]
     view.moment = view.pace * (turning @ view.frame[: len(turning)]) if len(turning) else np.zeros(3)
@@ -182,7 +182,7 @@ def _spread(view: View) -> None:
 
 def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View]], None]:
     def press(view: View, ends: list[View]) -> None:
-        """Adds the force of a contact, where it is by now, to the loads of the links that it acts on."""
+        """Adds the force of a contact, at its present place, to the loads of the links that it acts on."""
         point = carried([Transform(end.E, end.r) for end in ends], [getattr(view, f"{side}_place") for side in sides])
         points, force = dict.fromkeys(sides, point), view.force
         if not searched:

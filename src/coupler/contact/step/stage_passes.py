@@ -40,10 +40,10 @@ def _carried_rates(cluster: Visited, ydd: Any) -> Any:
 
 
 def first_rates(jumping: bool) -> Pass:
-    """The pass to rates at the start of a step, and, where impacts jump, to what they add in the end."""
+    """The pass that computes rates at the start of a step and, if `jumping`, what impacts add at its end."""
 
     def find_first_rates(cluster: Visited) -> None:
-        """Rates at the start, from the velocities with impulses that Euler's method gives."""
+        """Computes rates at the start, from the velocities with impulses that Euler's method gives."""
         memory = cluster.memory
         ydd = (memory.v_next - memory.start) / memory.step - rotation_biases(cluster)
         _store(cluster, "x_rate", _carried_rates(cluster, ydd))
@@ -57,7 +57,7 @@ def settling(pushed: bool) -> Pass:
     """The pass to positions and velocities of a stage; with `pushed`, joints feel limits and dry friction."""
 
     def settle(cluster: Visited) -> None:
-        """Positions and velocities of a stage, and forces at joints."""
+        """Computes positions and velocities of a stage, and forces at joints."""
         memory, x, shape, joints = cluster.memory, _read(cluster, "x"), cluster.shape, cluster.views.joints
         memory.v = cluster.G.T @ x if cluster.tangent else x
         tau = np.concatenate([joint.tau_given for joint, free in zip(joints, shape.free, strict=True) if free])
@@ -73,12 +73,12 @@ def settling(pushed: bool) -> Pass:
 
 
 def rates(cluster: Visited) -> None:
-    """Rates of velocities. [001, eq. 33, 52]"""
+    """Computes rates of velocities. [001, eq. 33, 52]"""
     _store(cluster, "x_rate", _carried_rates(cluster, accelerated(cluster)))
 
 
 def fit(cluster: Visit[Any, Any]) -> None:
-    """w = N Nᵀ w, with N where the step ends; v is a part of w."""
+    """Projects w onto the loops where the step ends: N Nᵀ w; v is a part of w."""
     joints = [LoopJoint(view) for view in cluster.views.joints]
     N = cluster.elsewhere([joint.q_next for joint in joints]).loops.null_space[0]
     w = N @ (N.T @ np.concatenate([joint.w_next for joint in joints]))

@@ -50,7 +50,7 @@ class Stages:
         before, after: q, v and w before the step, and after it.
 
     Attributes:
-        progress: gives windows of how far the step is, of so many rows; see `Progress`.
+        progress: returns a window of that many rows on how far the step is; see `Progress`.
         drive: writes the steps that add forces of actuators to those at joints of a stage; None if there are none.
     """
 
@@ -76,7 +76,7 @@ class Stages:
         self.drive: Callable[[], None] | None = None
 
     def provide(self, windows: ClusterWindows, shape: ClusterShape, clusters: Sequence[int]) -> None:
-        """Adds what passes see of joints: their entries of vectors, and forces of limits and dry friction."""
+        """Adds the fields that passes see of joints: entries of vectors, and forces of limits and dry friction."""
         tree = self._sweep.robot.tree
         for i, kind in enumerate(shape.kinds):
             links = [self._sweep.instances[k].links[i] for k in clusters]
@@ -94,8 +94,8 @@ class Stages:
 
         Args:
             contacts: the contacts, whose forces are known; None if there are none.
-            impulses: of all contacts and joints; None if there are none.
-            jump: what impacts add to velocities once positions have moved; None if nothing rebounds so.
+            impulses: the impulses of all contacts and joints; None if there are none.
+            jump: the velocities that impacts add once positions have moved; None if nothing rebounds in this way.
             loads: the input of forces on bodies; None if there is none.
         """
         sweep, builder = self._sweep, self._sweep.builder
@@ -136,7 +136,7 @@ class Stages:
         sweep.vectors["q"] = q
 
     def _push(self, impulses: Vector) -> None:
-        """Writes the steps to forces of limits and dry friction, which act at their joints for the whole step."""
+        """Writes the steps that compute forces of limits and dry friction, which act at joints for the whole step."""
         builder, tree, joints = self._sweep.builder, self._sweep.robot.tree, self._layout.joints
         assert self._pushes is not None
         clear(builder, self._pushes)
@@ -146,7 +146,7 @@ class Stages:
         builder.loop(_spread, row=fields(impulse=impulses.at(rows), force=self._pushes.at(places), pace=pace))
 
     def _go_on(self, u_rate: Vector, x_rate: Vector, x: Vector, q: Vector) -> None:
-        """Writes the steps from rates to u and velocities, and to positions that close loops."""
+        """Writes the steps that compute u, velocities, and positions that close loops, from rates."""
         start, u = self._carried(self._before), self._vectors["u"]
         self._elementwise(_go_on, start=start, u_rate=u_rate, x_rate=x_rate, u=u, x=x)
         robot, builder = self._sweep.robot, self._sweep.builder
@@ -163,7 +163,7 @@ class Stages:
         self._closing.close(q)
 
     def _finish(self, jumping: bool) -> None:
-        """Writes the steps to velocities after the step: adds what impacts add, and fits them to the loops there."""
+        """Writes the steps that add velocities by impacts, and fit velocities to the loops after the step."""
         sweep, robot, x = self._sweep, self._sweep.robot, self._carried(self._after)
         if jumping:
             for kind, links in by_kind(robot.tree, [link for link in self._layout.moving_links if self._floats(link)]):
@@ -205,7 +205,7 @@ class Stages:
         return Part(state["v"].buffer, state["v"].start, self._size)
 
     def _place(self, links: Sequence[int], first: int = 0) -> np.ndarray:
-        """Where joints have their entries, or those from a first one on, in vectors of carried velocities."""
+        """The entries of joints (or those from `first` on) in vectors of carried velocities."""
         robot, places = self._sweep.robot, self._layout.w_place
         return np.array(
             [

@@ -1,4 +1,4 @@
-"""Better impulses of one contact with torsion or rolling friction, all others being given: see cone_update.py.
+"""Updates of the impulses of one contact with torsion or rolling friction, given all others: see cone_update.py.
 
 Sliding, spin and rolling are coupled, most of all where a ball rolls: what stops it from rolling makes it slide. So
 after a step for each by itself comes one step of Newton's method for all together, which is kept where it does better.
@@ -22,10 +22,10 @@ Array = Any  # an ndarray of floats, or of nodes
 def turning_update(
     block: ConeBlock, A: Array, mobility: Sequence[Any], friction: laws.Friction, lam: Array, w: Array
 ) -> Array:
-    """Better impulses of a contact with torsion, with or without rolling friction.
+    """Improved impulses of a contact with torsion, with or without rolling friction.
 
     Args:
-        block: its normal and tangents, prepared.
+        block: the contact's normal and tangents, prepared.
         A: 4 × 4 or 6 × 6, its own block of A.
         mobility, friction, lam, w: as for `cone_error`.
     """

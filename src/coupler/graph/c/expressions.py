@@ -38,7 +38,7 @@ class Expressions:
 
     Attributes:
         number: the C type of numbers.
-        suffix: of functions and literals of that type.
+        suffix: the suffix of functions and literals of that type.
         helpers: definitions of the functions that expressions call, by name.
     """
 

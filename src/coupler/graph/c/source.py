@@ -27,7 +27,7 @@ class Source:
         """Writes <name>.h and <name>.c into a folder, each completely or not at all.
 
         Args:
-            folder: where they go; it must exist.
+            folder: the folder for the files; it must exist.
 
         Returns:
             The paths of the header and of the source.

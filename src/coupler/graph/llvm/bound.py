@@ -70,7 +70,7 @@ def builtin(address: int, dtype: np.dtype, context: np.ndarray) -> Bound:
 
 
 def c_function(code: Code, context: np.ndarray) -> Bound:
-    """The batch for an unknown array layout: a C function that gets addresses and strides."""
+    """A function that runs a batch whatever NumPy's array layout: C code that is given addresses and strides."""
     function = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p)(code.address)
 
     def batch(*arguments: np.ndarray) -> int:

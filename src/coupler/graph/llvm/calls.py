@@ -130,7 +130,7 @@ class Calls(Blocks):
     def _fetch_ahead(self, place: str, case: Case, pointer: int, base: str | int) -> None:
         """Prefetches a row's parameters of the next states, where they are first read.
 
-        Those of a large robot exceed what memory can deliver at once, so they are fetched while others are in use.
+        A large robot has more parameters than memory can deliver at once, so they are fetched while others are in use.
         """
         rows, offsets = case.bases[:, pointer] if isinstance(base, str) else [base], case.kernel.loaded[pointer]
         read = {int(row) + offset for row in rows for offset in offsets}

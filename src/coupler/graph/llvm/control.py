@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
 _SHORT = 64  # turns of a loop that is spelled out, because looking up the places of a turn's numbers takes time
-_SHORT_WITH_FLAGS = 12  # the same for loops with flags, in which each turn branches: these compile slowly
-_SHORT_IF_RARE = 2  # the same for loops that hardly ever run, where compile time counts
+_SHORT_WITH_FLAGS = 12  # turns of a spelled-out loop with flags, in which each turn branches: these compile slowly
+_SHORT_IF_RARE = 2  # turns of a spelled-out loop that hardly ever runs, where compile time counts
 _AT_ONCE = 8  # flags of a single state that are tested together
 _LONG = 2_000  # lines of a function: compile time grows faster than its length
 

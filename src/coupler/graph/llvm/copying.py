@@ -27,7 +27,7 @@ def copy_unless_in_lanes(renderer: Renderer, code: Blocks, number: int, size: in
 
 
 def written_to(code: Blocks, number: int, place: str, state: str) -> tuple[str, str]:
-    """Where the elements of the given states are written, and whether that is the caller's array."""
+    """The place where elements of the given states are written, and whether it is in the caller's array."""
     a, in_lanes = _read_whether_in_lanes(code, number, state)
     code.emit(f"{a} = select i1 {in_lanes}, ptr {a}.own, ptr {place}")
     return a, in_lanes

@@ -10,7 +10,7 @@ from coupler.graph.parameters import PARAMETERS
 from coupler.graph.window import Buffer
 
 _CHECKED = 32  # numbers that one round of the loop over a buffer checks
-_CHECKED_OF_MANY = 256  # the same for a single state with many numbers, since each round waits for the sum so far
+_CHECKED_OF_MANY = 256  # likewise for a single state with many numbers, since each round waits for the sum so far
 
 
 def note_not_finite(

@@ -33,7 +33,7 @@ class Code:
     """Machine code in memory.
 
     Attributes:
-        address: of the function asked for.
+        address: the address of the function asked for.
         engine: keeps the code alive.
         from_cache: whether it was read from disk instead of compiled.
     """

@@ -26,7 +26,7 @@ class KernelRows:
         self._size = 0
 
     def place(self, part: Node) -> int:
-        """Where a number of a memory is in the workspace."""
+        """The index in the workspace of one number of an operation's memory."""
         assert isinstance(part.value, int)
         return self._area[part.args[0]] + part.value
 
@@ -67,13 +67,13 @@ class KernelRows:
         self._lines.append(f"call fastcc void {run}(ptr {x}, ptr {table}, i64 {len(operations)})")
 
     def stored(self, outputs: Sequence[Node]) -> dict[int, list[int]]:
-        """Which of the kernel's results are moved to where they belong all at once, by pointer."""
+        """Numbers of the outputs that one copy can store all at once, by the pointer they are stored to."""
         parts = [i for i, node in enumerate(outputs) if node.op == "part"]
         by_pointer = grouped(parts, lambda i: self._kernel.stores[i].pointer)
         return {pointer: numbers for pointer, numbers in by_pointer.items() if len(numbers) > _FEW}
 
     def store(self, outputs: Sequence[Node], moved: dict[int, list[int]], masked: bool) -> None:
-        """Moves those results."""
+        """Copies the outputs that `stored` found to where they belong."""
         for pointer, numbers in moved.items():
             pairs = [(self.place(outputs[i]), self._kernel.stores[i].offset) for i in numbers]
             self._move("%w", f"%p{pointer}", pairs, masked)

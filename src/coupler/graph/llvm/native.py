@@ -248,5 +248,5 @@ def _effort(text: str) -> Effort:
 
 
 def _refuse(*arguments: Any) -> int:
-    """Machine code that takes no arrays."""
+    """Stands in for machine code where there is none: it refuses all arrays."""
     return REFUSED

@@ -16,7 +16,7 @@ _FEW = 2  # numbers that are computed one by one rather than in a register that 
 
 
 class RowAccess:
-    """How operations on rows get at numbers.
+    """Code with which operations on rows load and store numbers.
 
     Attributes:
         r: the renderer, which knows the number format and how many lanes there are.
@@ -29,7 +29,7 @@ class RowAccess:
 
     @property
     def _wide(self) -> int:
-        """How many numbers of a single state share a register."""
+        """The number of a single state's numbers that share a register."""
         return self.r.register if self.r.lanes == 1 else 1
 
     def _spread(self, code: Blocks, factor: str) -> str:
@@ -42,7 +42,7 @@ class RowAccess:
     def _columns(self, code: Blocks, width: str, body: Callable[[Callable[[str], None], str, str], None]) -> None:
         """A loop over numbers that lie side by side, several at once where they may share a register.
 
-        Those that are left in the end share one, too, of which the rest is masked, unless they are few.
+        The numbers left over at the end share a masked register, or are treated one by one if they are few.
         """
         if self._wide == 1:
             with code.count("0", width) as c:
@@ -100,7 +100,7 @@ class RowAccess:
             emit(f"call void {name}({kind} {value}, ptr {place}, i32 {self.r.align}, {mask} {self._mask})")
 
     def _suffix(self, kind: str) -> str:
-        """What LLVM appends to the names of functions of this type."""
+        """The suffix that LLVM appends to the names of functions for this type."""
         return ("" if "<" not in kind else f"v{kind.split()[0][1:]}") + ("f64" if self.r.scalar == "double" else "f32")
 
     def _fused(

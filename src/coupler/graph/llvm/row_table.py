@@ -29,11 +29,11 @@ Operation = Sequence[int]  # a row of `RowCode.code`
 
 
 class Instructions(NamedTuple):
-    """What a list of operations does, in the order in which this is done.
+    """The instructions for a list of operations, in the order in which they run.
 
     Attributes:
         cleared: runs of the memory that are set to zero first: where they start, and how long they are.
-        moved: which of the given numbers are then put where.
+        moved: the given numbers that are then put into the memory, and their places.
         table: the instructions, one a row.
     """
 
@@ -45,12 +45,12 @@ class Instructions(NamedTuple):
 def instructions(code: RowCode, wanted: Iterable[int]) -> Instructions:
     """The instructions that do what a list of operations does.
 
-    It starts with all of its memory set to zero, and with copies of given numbers to where they are needed. Of the
-    first, only that part is done which counts, and the numbers are put there at once.
+    A list of operations starts with all of its memory set to zero, and copies given numbers to where they are needed.
+    Here only memory that is read before it is written is set to zero, and given numbers are put in place at once.
 
     Args:
         code: the list.
-        wanted: which numbers of the memory are needed afterwards.
+        wanted: the numbers of the memory that are needed afterwards.
     """
     operations, moved, first = code.code.tolist(), list[tuple[int, int]](), 1
     for kind, t, s, _, w in operations[1:]:
@@ -71,9 +71,9 @@ def instructions(code: RowCode, wanted: Iterable[int]) -> Instructions:
 def _zeros_read(
     table: Sequence[list[int]], size: int, moved: Iterable[tuple[int, int]], wanted: Iterable[int]
 ) -> bytearray:
-    """Where instructions, or who wants numbers afterwards, read what nobody has written.
+    """Flags for places that are read, by instructions or afterwards, though nothing was written there.
 
-    Sums into rows that nobody has written become such that start from zero.
+    Sums into rows that nothing has written become sums that start from zero.
     """
     touched, needed = bytearray(size), bytearray(size)
     for _, place in moved:
@@ -153,11 +153,11 @@ def _written(instruction: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _grouped(operations: Sequence[Operation], reflections: bool = True) -> tuple[list[list[int]], set[int]]:
-    """Instructions, of which each is as many operations as can be put together.
+    """The instructions for a list of operations: each combines as many operations as it can.
 
     Args:
         operations: the operations.
-        reflections: whether those of a reflection become one instruction or two.
+        reflections: whether the operations of a reflection may become one instruction, or two.
 
     Returns:
         The instructions, and the places that they no longer write: sums that only reflections need.
@@ -196,7 +196,7 @@ def _grouped(operations: Sequence[Operation], reflections: bool = True) -> tuple
 
 
 def _reflection(operations: Sequence[Operation], first: int) -> tuple[list[int], int] | None:
-    """The instruction for a reflection, or for its normal, that operations from one on are; and how many they are."""
+    """The instruction for operations from `first` on that are a reflection, or its normal; and how many they are."""
     _, sum_at, _, _, w = operations[first]
     last = first + 1
     while last < len(operations) and tuple(operations[last][k] for k in (0, 1, 4)) == (ADD, sum_at, w):
@@ -230,7 +230,7 @@ def _are(operations: Sequence[Operation], first: int, wanted: Sequence[Operation
 def _evenly_spaced(
     operations: Sequence[Operation], first: int, place: int, may: Callable[[Operation, Operation], bool]
 ) -> tuple[int, int, int]:
-    """How many operations from one on are alike but for a place and the factor's, and how far apart these are."""
+    """Number of operations from `first` on that differ only in a place and the factor's place, and the two spacings."""
     start, count, distance, of_factor = operations[first], 1, 0, 0
     same = [k for k in (0, 1, 2, 4) if k != place]
     while first + count < len(operations):
@@ -246,7 +246,7 @@ def _evenly_spaced(
 
 
 def _evenly_scaled(operations: Sequence[Operation], first: int) -> tuple[int, tuple[int, int]]:
-    """How many operations from one on scale by the same factor, evenly spaced, and how far apart they are."""
+    """Number of operations from `first` on that scale evenly spaced rows by one factor, and the spacing of the rows."""
     _, t, s, f, w = operations[first]
     count, distances = 1, (0, 0)
     while first + count < len(operations):
@@ -262,7 +262,7 @@ def _evenly_scaled(operations: Sequence[Operation], first: int) -> tuple[int, tu
 
 
 def _may_be_summed(first: Operation, other: Operation) -> bool:
-    """Whether the row that is summed into is none of those that are read."""
+    """Whether the row that is summed into differs from all rows that are read."""
     _, t, _, _, w = first
     _, _, s, f, _ = other
     return not t <= f < t + w and (s >= t + w or s + w <= t)

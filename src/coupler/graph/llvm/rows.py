@@ -1,7 +1,7 @@
 """Operations on rows as LLVM IR: one loop over their table, and another that moves numbers to and from their memory.
 
-Of a single state, numbers that lie side by side share a register; of many, each register holds one number of all.
-Either way each number is computed alike.
+For a single state, numbers that lie side by side share a register; for many states, a register holds one number of
+each. Either way each number is computed by the same operations.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coupler.rows import ADD, CLEAR, COPY, DOT, INVERT, REFLECT, SCALE, SUBTRACT
 if TYPE_CHECKING:
     from coupler.graph.llvm.render import Renderer
 
-_Places = tuple[str, str]  # the first one, and how far the next is from it
+_Places = tuple[str, str]  # evenly spaced places: the first, and the distance to the next
 
 
 class RowFunctions(RowAccess):
@@ -58,9 +58,9 @@ class RowFunctions(RowAccess):
         return name
 
     def move(self, single: bool, masked: bool) -> str:
-        """The function that copies single numbers, (from, to) each, or runs, (from, to, how many).
+        """The name of the function that copies single numbers, (from, to) each, or runs of numbers, (from, to, count).
 
-        Masked, it does so in some lanes alone.
+        If masked, it changes only some lanes.
         """
         name = f"@coupler.move{'.single' if single else ''}{'.masked' if masked else ''}"
         if name not in self._defined:
@@ -87,7 +87,7 @@ class RowFunctions(RowAccess):
         return name
 
     def run(self) -> str:
-        """The function that runs a table of operations."""
+        """The name of the function that runs a table of instructions."""
         name = "@coupler.rows"
         if name not in self._defined:
             self._defined.add(name)
@@ -150,7 +150,7 @@ class RowFunctions(RowAccess):
             self._columns(code, w, body)
 
     def _sum(self, code: Blocks, operation: int, t: str, w: str, sources: _Places, factors: _Places, n: str) -> None:
-        """Multiples of rows, added to one row after the other."""
+        """Code that adds multiples of several rows to one row, one after the other."""
         one = SUBTRACT if operation == SUMS[SUBTRACT] else ADD
 
         def body(emit: Callable[[str], None], kind: str, c: str) -> None:
@@ -164,7 +164,7 @@ class RowFunctions(RowAccess):
     def _total(
         self, code: Blocks, kind: str, one: int, old: str, sources: _Places, factors: _Places, n: str, c: str
     ) -> str:
-        """A value of a column, or of several, with multiples of others added."""
+        """The name of `old` plus multiples of numbers of other rows, in one column or in several at once."""
         emit, x = code.emit, code.name("x")
         head, again, after, before = *map(code.new_label, ("head", "body", "after")), code.label
         emit(f"br label %{head}")
@@ -187,14 +187,14 @@ class RowFunctions(RowAccess):
         return f"{x}.t"
 
     def _factor(self, code: Blocks, kind: str, at: str) -> str:
-        """A number of the memory, as often as a value has numbers."""
+        """The name of a number of the memory, repeated for every number of a register."""
         factor = self._load(code.emit, self.r.vector, "%m", at, "0", code.name("f"))
         return factor if kind == self.r.vector else self._spread(code, factor)
 
     def _mirror(
         self, code: Blocks, first: _Places, targets: _Places, w: str, scale: str, normal: _Places, n: str
     ) -> None:
-        """A reflection of rows: of a first one, given with its part of the normal, and others."""
+        """Code that reflects rows. The first row comes with its entry of the normal; the others are evenly spaced."""
 
         def body(emit: Callable[[str], None], kind: str, c: str) -> None:
             zero, x = "zeroinitializer" if "<" in kind else "0.0", code.name("x")
@@ -213,21 +213,21 @@ class RowFunctions(RowAccess):
         self._columns(code, w, body)
 
     def _normal(self, code: Blocks, first: str, others: _Places, n: str, scale: str, length: str) -> None:
-        """The normal of a reflection, from numbers that it takes onto the first of them."""
+        """Code for the normal of the reflection that maps a vector of numbers onto its first axis."""
         v, emit, x = self.r.vector, code.emit, code.name("x")
         value = self._load(emit, v, "%m", first, "0", f"{x}.v")
         start = self._fused(emit, v, ADD, value, value, self.r.literal(0.0), f"{x}.b")
         self._reflect(code, first, self._total(code, v, ADD, start, others, others, n, "0"), scale, length)
 
     def _at(self, code: Blocks, places: _Places, i: str) -> str:
-        """One of several places that are evenly spaced."""
+        """The name of the i-th of several evenly spaced places."""
         x, (first, step) = code.name("at"), places
         code.emit(f"{x}.d = mul i64 {i}, {step}")
         code.emit(f"{x} = add i64 {first}, {x}.d")
         return x
 
     def _each(self, code: Blocks, operation: int, t: _Places, w: str, s: _Places, f: _Places, n: str) -> None:
-        """An operation, again and again at places that are evenly spaced."""
+        """A loop that repeats an operation at evenly spaced places."""
         with code.count("0", n) as i:
             target, source, factor = (self._at(code, places, i) for places in (t, s, f))
             self._operation(code, operation, target, source, factor, w)

@@ -107,7 +107,7 @@ def level(name: str) -> Target:
         name: a key of `LEVELS`.
     """
     if name not in LEVELS:
-        raise GraphError(f"COUPLER_TARGET: there is no {name!r}; there are 'native', {', '.join(map(repr, LEVELS))}")
+        raise GraphError(f"COUPLER_TARGET must be one of 'native', {', '.join(map(repr, LEVELS))}, got {name!r}")
     triple, features = binding.get_process_triple(), binding.get_host_cpu_features()
     if not _is_x86(triple):
         raise GraphError(f"COUPLER_TARGET: {name!r} is a level of x86-64, and this processor is {triple.split('-')[0]}")
@@ -119,7 +119,7 @@ def level(name: str) -> Target:
 
 
 def chosen() -> Target:
-    """What COUPLER_TARGET names: a key of `LEVELS`, or `native` for this machine's processor, which is the default."""
+    """The target that COUPLER_TARGET names: a key of `LEVELS`, or `native` (default) for this machine's processor."""
     name = os.environ.get("COUPLER_TARGET") or "native"
     return host() if name == "native" else level(name)
 

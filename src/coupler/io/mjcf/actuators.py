@@ -43,7 +43,7 @@ _DIRECT, _FILTERS, _MUSCLE = 0, (2, 3), 4  # dynamics: none, those that only del
 
 
 class _LeftOut(Exception):
-    """An actuator that is not modelled; one word for one of them, and one for several."""
+    """An actuator that is not modelled, with phrases for one such actuator and for several."""
 
 
 def driven_tendons(model: Compiled) -> set[int]:
@@ -88,7 +88,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
 
 
 def _gears(model: Compiled, tree: Tree, i: int) -> dict[str, Any]:
-    """By joint, how far an actuator moves by unit of the joint's position.
+    """For each joint, how far the actuator moves per unit of the joint's position.
 
     Raises:
         _LeftOut: for actuators that are switched off, and transmissions that are no sums of joint positions.
@@ -142,7 +142,7 @@ def _only_joint(model: Compiled, tree: Tree, site: int) -> int | None:
 
 
 def _site_gear(model: Compiled, joint: int, site: int, gear: np.ndarray) -> Any:
-    """How far a site moves along a gear, linear first and along its own axes, by unit of a joint's velocity."""
+    """How far a site moves along a gear (linear first, in the site's axes) per unit of a joint's velocity."""
     body, at = int(model.site_bodyid[site]), pose(model.site_pos[site], model.site_quat[site])
     while body != model.jnt_bodyid[joint]:
         at = at @ pose(model.body_pos[body], model.body_quat[body])
@@ -158,7 +158,7 @@ def _site_gear(model: Compiled, joint: int, site: int, gear: np.ndarray) -> Any:
 
 
 def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str, str] | None]:
-    """How an actuator is controlled, as `RobotBuilder.actuator` takes it, and the gain of a motor; and what is lost."""
+    """An actuator's control law, as arguments of `RobotBuilder.actuator`, and a description of what is lost of it."""
     dynamics, lost = int(model.actuator_dyntype[i]), None
     adr = int(model.actuator_ctrladr[i])
     clamped = bool(model.actuator_ctrllimited[adr]) and not tree.off("CLAMPCTRL")
@@ -183,12 +183,12 @@ def _law(model: Compiled, tree: Tree, i: int) -> tuple[dict[str, Any], tuple[str
 
 
 def _range(given: np.ndarray) -> np.ndarray:
-    """Two limits, of which very large ones are none."""
+    """Two limits; very large ones become infinite, that is no limits."""
     return np.where(np.abs(given) < NO_LIMIT, given, np.where(given > 0.0, np.inf, -np.inf))
 
 
 def _affine_law(model: Compiled, i: int, control: np.ndarray, *, still: bool) -> dict[str, Any] | None:
-    """The law of gain and bias, `still` if the length is always zero; None for one that is none of ours."""
+    """The law of gain and bias, `still` if the length is always zero; None for a law that coupler does not have."""
     gain, bias = int(model.actuator_gaintype[i]), int(model.actuator_biastype[i])
     g = np.where(np.arange(3) < (1 if gain == _FIXED else 3), model.actuator_gainprm[i, :3], 0.0)
     b = model.actuator_biasprm[i, :3] if bias == _BIASES[1] else np.zeros(3)

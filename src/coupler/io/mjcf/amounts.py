@@ -1,4 +1,4 @@
-"""How much a model in MJCF comes to once MuJoCo has made its copies: counted before MuJoCo makes them."""
+"""The size that a model in MJCF reaches once MuJoCo has made its copies, computed before MuJoCo makes them."""
 
 from __future__ import annotations
 
@@ -42,4 +42,4 @@ def check_amounts(root: Element, included: Mapping[Element, Element]) -> None:
 def _check_sizes(element: Element) -> None:
     for name in (name for name in element.attributes if name.startswith("n")):
         if np.any(np.abs(element.numbers(name, None, finite=False)) > _LARGEST_SIZE):
-            raise element.error(f"its {name} may be {_LARGEST_SIZE:g} at the most, got {clipped(element.get(name))}")
+            raise element.error(f"its {name} must not exceed {_LARGEST_SIZE:g}, got {clipped(element.get(name))}")

@@ -26,11 +26,11 @@ NO_LIMIT = 1e10  # MuJoCo's largest number, written where a joint is limited on 
 
 
 def figures(name: str, kind: Joint, step: Step) -> dict[str, Any]:
-    """Passive properties and limits of a step.
+    """Attributes of an MJCF joint for the passive properties and limits of a step.
 
     Raises:
-        ModelError: for what MuJoCo cannot express: figures that differ from axis to axis of a ball or a free joint, a
-            spring of theirs that rests elsewhere than at zero, and armature or friction of a free joint.
+        ModelError: for what MuJoCo cannot express: ball or free joints whose figures differ from axis to axis, or whose
+            spring is not at rest at zero, and armature or friction of a free joint.
     """
     if not step.entries:
         return {}

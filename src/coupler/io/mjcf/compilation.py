@@ -26,12 +26,12 @@ class Compiled:
         names: lists of names by kind: body, jnt, site, equality, geom, tendon, key, mesh, actuator.
         disabled: the parts that flags switch off, by MuJoCo's words.
         groups_off: the groups of actuators that are switched off, as bits.
-        overrides: whether the options of the file replace what its contacts have.
+        overrides: whether the file's options override the properties of its contacts.
         fluid: whether bodies move in a fluid.
         mesh_paths: the file of each mesh, or None.
         left_out: descriptions of what is left out.
-        sensors: how many there are; their sites stay.
-        warnings: those of MuJoCo.
+        sensors: number of sensors that are left out; their sites stay.
+        warnings: MuJoCo's warnings.
     """
 
     def __init__(self, header: dict[str, Any], arrays: dict[str, np.ndarray], files: Files) -> None:

@@ -81,7 +81,7 @@ def prepare() -> None:
 
 
 def run(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What MuJoCo makes of a file.
+    """Compiles a file with MuJoCo.
 
     Args:
         request: the `file`, the `places` in which its meshes may be, whether to `strip` folders off their names, and
@@ -136,7 +136,7 @@ def _caught_warnings(mujoco: Any) -> Iterator[list[str]]:
 
 
 def _pruned(mujoco: Any, spec: Any, locates: Any) -> dict[str, Any]:
-    """Removes what has no meaning here, and shapes whose files are missing; returns what a user should know of it."""
+    """Removes what coupler does not use, and shapes whose files are missing; returns what the user should be told."""
     missing = {m.name: m for m in spec.meshes if m.file and not locates(m)}
     field, unknown = mujoco.mjtGeom.mjGEOM_HFIELD, {h.name: h for h in spec.hfields if h.file and not locates(h)}
     fields = [geom for geom in spec.geoms if geom.type == field and geom.hfieldname in unknown]

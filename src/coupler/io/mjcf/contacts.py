@@ -60,8 +60,8 @@ def add_pairs(model: Compiled, names: PartNames, shapes: Sequence[str | None], b
 
     Args:
         model: the compiled model.
-        names: names of its bodies.
-        shapes: names of its geoms, None for those that are left out.
+        names: names of the model's bodies.
+        shapes: names of the model's geoms; None for a geom that is left out.
         builder: the builder of the robot.
     """
     for signature in model.exclude_signature.tolist():
@@ -90,7 +90,7 @@ def add_pairs(model: Compiled, names: PartNames, shapes: Sequence[str | None], b
 
 
 def _lost_friction(model: Compiled) -> list[str]:
-    """What of the geoms' friction is lost: MuJoCo takes the larger number of two geoms, whatever their own condim."""
+    """Messages on friction that is lost: MuJoCo takes the larger number of two geoms, whatever their own condim."""
     touches = (model.geom_contype | model.geom_conaffinity) != 0
     condim, friction = model.geom_condim[touches], model.geom_friction[touches]
     texts = []
@@ -108,8 +108,8 @@ def write_pairs(robot: Robot, root: ET.Element, body_names: Mapping[str, str], g
 
     Args:
         root: the element of the file.
-        body_names: names that bodies have in MJCF, where they are others.
-        geoms: names of the shapes that are written, by which those pairs go.
+        body_names: for bodies that are renamed, their names in MJCF.
+        geoms: names of the shapes that are written; pairs of shapes refer to these.
     """
     contact, lost = put(root, "contact"), 0
     for pair in robot.contact_pairs:

@@ -41,9 +41,8 @@ class Equalities:
 
     Attributes:
         left_out: descriptions of the equalities that are not modelled.
-        locked: positions of the joints that they hold fixed, by number.
-        hung: for free joints whose bodies are welded to others, the body that carries theirs, and the weld's frame on
-            the two.
+        locked: positions of the joints that equalities hold fixed, by joint number.
+        hung: for each free joint of a body that is welded to another: the other body, and the weld's frame on both.
     """
 
     def __init__(self, model: Compiled, files: Files, names: PartNames, off: bool, floating: bool) -> None:
@@ -68,9 +67,9 @@ class Equalities:
     # Joints that are held at a position
 
     def _relation(self, i: int) -> tuple[int, int, np.ndarray]:
-        """The dependent joint, the other or −1, and the polynomial in the other's absolute position.
+        """The dependent joint, the joint it depends on (or −1), and the polynomial in that joint's absolute position.
 
-        In the file it is y − y₀ = c₀ + c₁ (x − x₀) + ..., relative to the positions in which the model is described.
+        The file has y − y₀ = c₀ + c₁ (x − x₀) + ..., relative to the positions in which the model is described.
         """
         model = self._model
         y, x, c = int(model.eq_obj1id[i]), int(model.eq_obj2id[i]), np.trim_zeros(model.eq_data[i, :5], "b")
@@ -83,7 +82,7 @@ class Equalities:
         return y, x, shifted
 
     def _lock(self) -> None:
-        """Finds joints that cannot move, because of an equality of their own or with a joint that cannot move."""
+        """Finds joints that cannot move because an equality fixes them, alone or through another such joint."""
         pending = [i for i in self._equalities if self._model.eq_type[i] == _JOINT]
         progress = True
         while progress:
@@ -126,7 +125,7 @@ class Equalities:
     # Sums of joint positions
 
     def _sum(self, i: int) -> tuple[dict[int, float], float] | None:
-        """Factors of joints and what they add up to, or None if an equality of tendons is not such a sum."""
+        """An equality of tendons as Σ factor × position = total; None if it is no such sum of joint positions."""
         model, factors, total = self._model, dict[int, float](), 0.0
         constant, slope, *others = model.eq_data[i, :5]
         ends = [(int(model.eq_obj1id[i]), 1.0), (int(model.eq_obj2id[i]), -slope)]
@@ -143,7 +142,7 @@ class Equalities:
         return moving, float(total + constant)
 
     def _add_sum(self, builder: RobotBuilder, name: str, factors: dict[int, float], total: float) -> None:
-        """Couples the first joint to the others; if another coupling gives it already, relates all by a φ."""
+        """Couples the first joint to the others; if that joint depends on others already, relates all joints by a φ."""
         row = {self._names.joints[joint]: factor for joint, factor in factors.items()}
         first = next(iter(row))
         if first in self._dependent:
@@ -167,7 +166,7 @@ class Equalities:
         return _Ends(first, second, pose(data[3:6], data[6:10]), Transform.translation(data[:3].copy()))
 
     def _welds(self, i: int) -> bool:
-        """Whether an equality also holds orientations, whose part of the error MuJoCo scales, possibly to zero."""
+        """Whether an equality also holds orientations; MuJoCo scales that part of the error, possibly to zero."""
         return bool(self._model.eq_type[i] == _WELD and self._model.eq_data[i, 10] != 0.0)
 
     def _hang(self) -> None:
@@ -244,7 +243,7 @@ class Equalities:
 
 
 def _carries(carrier: list[int], body: int, other: int) -> bool:
-    """Whether a body carries another one, directly or not, or is the same."""
+    """Whether a body is the carrier, or is carried by it, directly or through others."""
     while other and other != body:
         other = carrier[other]
     return other == body

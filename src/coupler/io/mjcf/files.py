@@ -61,12 +61,12 @@ class Files:
 
     @property
     def places(self) -> dict[str, Any]:
-        """Where meshes may be, as `compiling.locate` wants it."""
+        """The folders in which meshes may be, as `compiling.locate` takes them."""
         return {"places": [str(folder.absolute()) for folder in self._folders], "strip": self._strip}
 
     @property
     def allowed(self) -> list[Path]:
-        """The folders that may be read: those of the main file, which may be a link, and of the user's packages."""
+        """The folders that may be read: the main file's, its target's if it is a link, and the user's packages."""
         return [*self._allowed, real_path(self.root.file).parent]
 
     def undefined(self) -> Element | None:
@@ -75,7 +75,7 @@ class Files:
         return next((e for e, name, value in values if name != "name" and "nan" in value.lower().split()), None)
 
     def _follow(self, root: Element, above: tuple[Path, ...]) -> None:
-        """Adds the elements of a model: those that it includes, in place, and those of models that it attaches."""
+        """Adds the elements of a model, of files that it includes (in place), and of models that it attaches."""
         folder, file = root.file.parent, real_path(root.file)
         self._folders.append(folder)
         elements = list(self._expanded(root, folder, {file}))

@@ -104,14 +104,14 @@ def _told(I: np.ndarray) -> str:  # noqa: E741
 
 
 def _nearest_real(I: np.ndarray) -> np.ndarray:  # noqa: E741
-    """The inertia whose second moments Σ are those of I, but for negative ones, which are nothing."""
+    """The inertia whose second moments Σ are those of I, with negative ones set to zero."""
     size, axes = np.linalg.eigh(0.5 * np.trace(I) * np.eye(3) - I)
     moments = axes * np.maximum(size, _ROUNDED * np.abs(I).max()) @ axes.T
     return np.trace(moments) * np.eye(3) - moments
 
 
 def _real(I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # noqa: E741
-    """An inertia that a real body can have, if there is one, and what it borrows from the body that carries it."""
+    """An inertia that a real body can have, if there is one, and the part that it borrows from the carrying body."""
     scale, none = np.abs(I).max(), np.zeros((3, 3))
     if _is_real(I):
         return I, none
@@ -131,7 +131,7 @@ def _real(I: np.ndarray, kind: Joint, turn: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def _needed(moments: np.ndarray, a: np.ndarray, scale: float) -> float:
-    """The least k for which Σ + k a aᵀ ≥ 0, and a little more: its Schur complement."""
+    """The least k for which Σ + k a aᵀ ≥ 0 (by the Schur complement), and a little more."""
     across = np.linalg.svd(a[None])[2][1:].T
     plane, beside = across.T @ moments @ across, across.T @ moments @ a
     return float(beside @ np.linalg.pinv(plane) @ beside - a @ moments @ a) + _MARGIN * scale

@@ -26,12 +26,12 @@ from coupler.model import (
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """A joint of MJCF that is a joint, or a part of one.
+    """A joint of MJCF that stands for a joint of the robot, or for a part of one.
 
     Attributes:
         type: "hinge", "slide", "ball" or "free".
-        axis: in the joint's frame; None for a ball and a free joint.
-        entries: of the joint's velocity that are this one's; none, if it follows from others.
+        axis: direction in the joint's frame; None for a ball and a free joint.
+        entries: the entries of the joint's velocity that this step has; empty if the step follows from others.
     """
 
     type: str
@@ -51,7 +51,7 @@ JOINTS: Mapping[type[Joint], Callable[[Any], list[Step]]] = {
     Spherical: lambda kind: [Step("ball", None, [0, 1, 2])],
     Free: lambda kind: [Step("free", None, [0, 1, 2, 3, 4, 5])],
 }
-# What holds two frames as a loop does; a revolute one is held at two points of its axis.
+# The equalities that hold two frames as each kind of loop does; a revolute loop is held at two points of its axis.
 EQUALITIES: Mapping[type[LoopKind], str] = {
     Fixed: "weld",
     Spherical: "connect",
@@ -61,7 +61,10 @@ EQUALITIES: Mapping[type[LoopKind], str] = {
 
 
 def steps_of(kind: Joint, *, loose: bool = True) -> list[Step]:
-    """A joint as MuJoCo's, one or several in a row. Only what hangs on the world may be loose there."""
+    """A joint as one MJCF joint or several in a row. With `loose`, a floating joint is MJCF's free joint.
+
+    MuJoCo allows free joints only for bodies that hang on the world.
+    """
     if kind.floats and not loose:
         return [*(Step("slide", axis, [i]) for i, axis in enumerate(np.eye(3), 3)), Step("ball", None, [0, 1, 2])]
     return JOINTS[type(kind)](kind)

@@ -1,4 +1,4 @@
-"""Names for the parts of a compiled model in MJCF."""
+"""Unique names for the parts of a compiled model in MJCF."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ def _counts(*findings: tuple[Any, str, str]) -> list[str]:
 
 
 def _forces(model: Compiled) -> list[str]:
-    """What acts on bodies in MuJoCo, but is not modelled here."""
+    """Descriptions of forces on bodies in MuJoCo that are not modelled here."""
     free, ball = model.jnt_type == FREE, model.jnt_type == BALL
     of_free = free[model.dof_jntid]
     figures = model.dof_armature * of_free, model.dof_frictionloss * of_free
@@ -122,7 +122,7 @@ def _rows(values: np.ndarray) -> np.ndarray:
 
 
 def _contacts(model: Compiled, off: Off) -> list[str]:
-    """What changes contacts and limits in MuJoCo, but is not modelled here."""
+    """Descriptions of settings for contacts and limits in MuJoCo that are not modelled here."""
     touches = (model.geom_contype | model.geom_conaffinity) != 0
     margins = np.concatenate([model.geom_margin * touches, model.pair_margin]) * (not off("CONTACT"))
     limits = model.jnt_margin * (model.jnt_limited != 0) * (not off("LIMIT"))

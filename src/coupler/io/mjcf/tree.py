@@ -37,7 +37,7 @@ FREE, BALL, SLIDE = range(3)  # MuJoCo's types of joints; the other is a hinge
 
 
 def pose(pos: Any, quat: Any) -> Transform:
-    """The transform to a frame with the given origin and quaternion; entries near 0 and ±1 are rounded to these."""
+    """The transform to a frame with this origin and quaternion; entries within rounding of 0 and ±1 are made exact."""
     R = matrix_from_quaternion(np.array(quat))
     R = np.where(np.abs(np.abs(R) - 1.0) < NOISE, np.sign(R), _clean(R))
     return Transform(R.T, _clean(np.array(pos)))
@@ -48,13 +48,13 @@ def _clean(values: np.ndarray) -> np.ndarray:
 
 
 def at_joints(model: Compiled) -> np.ndarray:
-    """Which actuators drive a joint directly."""
+    """For each actuator, whether it drives a joint directly."""
     kind, second = model.actuator_trntype, model.actuator_trnid[:, 1]
     return (kind <= 1) | ((kind == 6) & (second < 0))  # along axes of the child or the parent, or all of a ball joint
 
 
 def works(model: Compiled, off: Off) -> np.ndarray:
-    """Which actuators the file does not switch off, alone or with their group."""
+    """For each actuator, whether it is on: the file may switch off groups of actuators, or all."""
     return ((model.groups_off >> model.actuator_group) & 1 == 0) & (not off("ACTUATION"))
 
 
@@ -72,9 +72,9 @@ class Tree:
         files: the files that describe it.
         names: names of its parts.
         builder: the builder of the robot.
-        locked: positions of the joints that equalities hold fixed, by number.
-        hung: for free joints that a weld makes fixed, the body that carries theirs, and the weld's frame on the two.
-        off: which parts of the model its flags switch off.
+        locked: positions of the joints that equalities hold fixed, by joint number.
+        hung: for each free joint of a body that is welded to another: the other body, and the weld's frame on both.
+        off: tells which parts of the model its flags switch off.
     """
 
     model: Compiled
@@ -115,7 +115,7 @@ class Tree:
     # Joints
 
     def _actuators(self) -> None:
-        """Finds driven joints, and the inertia and damping that motors add to them: gear² times their own."""
+        """Finds driven joints, and the inertia and damping that their motors add: gear² times the motor's own."""
         model = self.model
         with np.errstate(over="ignore"):
             direct, squared = np.flatnonzero(at_joints(model)), np.square(gears_of(model)[:, 0])
@@ -167,7 +167,7 @@ class Tree:
             parent, at = child, Transform.identity()
 
     def _joint(self, j: int, name: str, parent: str, child: str, at: Transform) -> None:
-        """A joint between the frames of a body before and after it moves."""
+        """Adds a joint between two frames: of a body before and after the joint moves."""
         model, kind = self.model, self._kind(j)
         point, axis, adr = _clean(model.jnt_pos[j]), _clean(model.jnt_axis[j]), model.jnt_qposadr[j]
         start = model.qpos0[adr : adr + kind.nq]
@@ -225,7 +225,7 @@ class Tree:
 
 
 def add_keyframes(model: Compiled, tree: Tree, builder: RobotBuilder) -> None:
-    """Adds the keyframes, which are states here: their controls are not read."""
+    """Adds the file's keyframes as named states; their controls are not read."""
     names = model.names["key"]
     if len(names) > KEYFRAMES:
         raise tree.files.root.error(f"it has {len(names)} keyframes; a file may have {KEYFRAMES}")

@@ -71,11 +71,11 @@ class _Writer:
 
     Attributes:
         element: the elements of the bodies and of the ground, by name.
-        steps: the joints of MJCF in MuJoCo's order: the joint that each belongs to, the step, and its name.
-        position: for each joint the name of MJCF's joint that has its first position.
+        steps: the MJCF joints in MuJoCo's order: the robot's joint that each belongs to, the step, and the step's name.
+        position: for each joint of the robot, the name of the MJCF joint that holds its first position.
         left_out: counts of what is not written, by a phrase for one and a phrase for several.
         changed: descriptions of inertias that MuJoCo rejects, and of what is written instead.
-        body_names: names that bodies have in MuJoCo, where they are others.
+        body_names: for bodies that are renamed, their names in MJCF.
     """
 
     def __init__(self, robot: Robot, folder: Path) -> None:
@@ -122,7 +122,7 @@ class _Writer:
     # Bodies
 
     def add_bodies(self) -> None:
-        """All bodies, depth first, which is MuJoCo's order of joints."""
+        """Adds all bodies, depth first, which is MuJoCo's order of joints."""
         carried = grouped(outwards(self.robot), lambda joint: joint.parent)
         bare = self.bare(carried)
         lost = [joint for joint in self.robot.joints if joint.child in bare and joint.child != f"{joint.name}_carrier"]
@@ -143,7 +143,7 @@ class _Writer:
             pending += [([joint], depth + 1) for joint in reversed(children)]
 
     def bare(self, carried: dict[str, list[TreeJoint]]) -> set[str]:
-        """Massless bodies that only separate two joints, which MuJoCo can have in one body."""
+        """Massless bodies that only separate two joints, and are left out: MuJoCo allows several joints in one body."""
         robot = self.robot
         used = {end for loop in robot.loops for end in (loop.predecessor, loop.successor)}
         used |= {end for spring in robot.elements for end in (spring.first, spring.second)}
@@ -160,7 +160,7 @@ class _Writer:
         }
 
     def add_body(self, chain: list[TreeJoint]) -> None:
-        """A body, with the joints between it and its parent."""
+        """Adds a body, with the joints between it and its parent."""
         first, last = chain[0], chain[-1]
         pose = Transform.identity()
         for joint in chain:
@@ -186,7 +186,7 @@ class _Writer:
             put(body, "site", name=name, pos=point)
 
     def add_joints(self, body: ET.Element, chain: list[TreeJoint], seat: Transform) -> None:
-        """The joints between a body and its parent; `seat` transforms from the element's frame to the last body's."""
+        """Adds the joints between a body and its parent; `seat` leads from the element's frame to the last body's."""
         below = seat.inverse()  # from the frame of a joint's child to the element's, with joints at zero
         placed: list[tuple[TreeJoint, Transform]] = []
         for joint in reversed(chain):
@@ -222,7 +222,7 @@ class _Writer:
         return site
 
     def add_screws(self, equalities: ET.Element) -> None:
-        """A screw is a hinge, and a slide that an equality couples to it."""
+        """Couples the slide of each screw to its hinge by an equality, since MuJoCo has no screws."""
         for joint, step, name in self.steps:
             if not step.entries:
                 turn, pitch = self.position[joint.name], joint.kind.pitch  # type: ignore[attr-defined]
@@ -230,7 +230,7 @@ class _Writer:
                 put(equalities, "joint", name=equality, joint1=name, joint2=turn, polycoef=(0, pitch, 0, 0, 0))
 
     def stands(self, joint: TreeJoint) -> bool:
-        """Whether a body floats in the world, where MuJoCo lets it start in any place."""
+        """Whether a joint lets its body float in the world, so that MuJoCo lets the body start in any place."""
         return joint.kind.floats and joint.parent == GROUND and joint.meets is None
 
     # What is not written

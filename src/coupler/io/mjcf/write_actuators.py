@@ -27,12 +27,12 @@ def add_actuators(
     names: TakenNames,
     site_at: Callable[[TreeJoint, str], str],
 ) -> Iterator[tuple[str, str]]:
-    """Writes all actuators; gives phrases for one and for several of what MJCF cannot express.
+    """Writes all actuators; for each part that MJCF cannot express, yields its name in singular and plural.
 
     Args:
-        actuators, tendons: the elements of the file that they go to.
-        steps: joints of MJCF.
-        names: those of joints and tendons that are taken.
+        actuators, tendons: the elements of the file that get the actuators and their tendons.
+        steps: the joints of MJCF; see `_Writer`.
+        names: the names of joints and tendons that are taken.
         site_at: adds a site where a joint's velocity is taken, for an actuator of that name; returns the site's name.
     """
     floating = {joint.name: joint for joint in robot.joints if joint.kind.floats}
@@ -76,7 +76,7 @@ def _terms(actuator: Actuator, steps: Steps) -> Iterator[tuple[str, np.ndarray]]
 
 
 def _law(actuator: Actuator, effort: Any) -> dict[str, Any]:
-    """Gains and limits."""
+    """The attributes of an MJCF actuator for an actuator's gains and limits."""
     law: dict[str, Any] = {"kp": actuator.stiffness or None, "kv": actuator.damping or None}
     low, high = actuator.control
     if actuator.kind == "damper":

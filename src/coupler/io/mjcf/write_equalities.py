@@ -24,9 +24,9 @@ _COEFFICIENTS = 5  # of MuJoCo's polynomials
 
 
 def add_loops(robot: Robot, equalities: ET.Element, bodies: Elements, names: TakenNames, places: TakenNames) -> None:
-    """Loops as equalities of two sites each.
+    """Writes loops as equalities of two sites each.
 
-    A revolute joint holds two points of its axis; one of the six rows is redundant.
+    A revolute loop becomes two points held on its axis; one of their six rows is redundant.
 
     Raises:
         ModelError: for a loop of a kind that MuJoCo has no equality for.
@@ -65,7 +65,7 @@ def _add_equality(
 
 
 def _site(body: ET.Element, places: TakenNames, name: str, number: int, **at: Any) -> str:
-    """The name of a site at a place of a body: one that is there, as in a file that is read and saved, or a new one."""
+    """The name of a site at a place of a body: an existing one if there is (as after reading MJCF), else a new one."""
     site = put(body, "site", **at)
     for other in body.findall("site"):
         if {word: value for word, value in other.attrib.items() if word != "name"} == site.attrib and other is not site:
@@ -78,7 +78,7 @@ def _site(body: ET.Element, places: TakenNames, name: str, number: int, **at: An
 def add_couplings(
     relations: Relations, equalities: ET.Element, tendons: ET.Element, position: Mapping[str, str], names: TakenNames
 ) -> None:
-    """Couplings as equalities of two joints each, or of a tendon whose length is a sum of joint positions.
+    """Writes couplings as equalities of two joints each, or of a tendon whose length is a sum of joint positions.
 
     Raises:
         ModelError: for a polynomial of too high a degree.
@@ -97,7 +97,7 @@ def add_couplings(
 
 
 def _polynomial(name: str, row: Row) -> np.ndarray:
-    """The coefficients of a row, padded with zeros to the number that MuJoCo has."""
+    """The coefficients of a row, padded with zeros to the number that MuJoCo expects."""
     coefficients = np.array(row.polynomial or (row.offset, *row.factors))
     if coefficients[_COEFFICIENTS:].any():
         raise ModelError(
@@ -108,7 +108,7 @@ def _polynomial(name: str, row: Row) -> np.ndarray:
 
 
 def add_springs(robot: Robot, tendons: ET.Element, bodies: Elements, places: TakenNames) -> None:
-    """Springs and dampers as tendons over two sites."""
+    """Writes springs and dampers as tendons over two sites."""
     for spring in robot.elements:
         length = _springlength(spring)
         figures = {"stiffness": spring.stiffness or None, "damping": spring.damping or None, "springlength": length}
@@ -119,10 +119,10 @@ def add_springs(robot: Robot, tendons: ET.Element, bodies: Elements, places: Tak
 
 
 def _springlength(spring: PointElement) -> float | None:
-    """The length at which a spring stops pulling, which its pretension makes shorter, m.
+    """The length at which a spring stops pulling, m, which pretension makes shorter; None if it has no stiffness.
 
     Raises:
-        ModelError: if it would pull at any length.
+        ModelError: if the spring would pull at any length.
     """
     if not spring.stiffness and not spring.pretension:
         return None
@@ -136,7 +136,7 @@ def _springlength(spring: PointElement) -> float | None:
 
 
 def add_keyframes(robot: Robot, keys: ET.Element, steps: Sequence[tuple[TreeJoint, Step, str]]) -> None:
-    """Keyframes, in MuJoCo's order and coordinates."""
+    """Writes keyframes in MuJoCo's order and coordinates."""
     for name, (q, v) in robot.keyframes.items():
         positions = robot.joint_positions(q)
         velocities = robot.joint_velocities(q, v) if v.any() else {}
@@ -150,7 +150,7 @@ def add_keyframes(robot: Robot, keys: ET.Element, steps: Sequence[tuple[TreeJoin
 
 
 def step_position(joint: TreeJoint, step: Step, p: np.ndarray) -> np.ndarray:
-    """The position of a step, given that of the joint."""
+    """The position of a step, given its joint's position p."""
     if step.type == "free":
         X = joint.kind.transform(p) @ joint.placement
         return np.concatenate([X.r, quaternion_from_matrix(X.E.T)])
@@ -162,7 +162,10 @@ def step_position(joint: TreeJoint, step: Step, p: np.ndarray) -> np.ndarray:
 
 
 def step_velocity(joint: TreeJoint, step: Step, p: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """The velocity of a step; slides of a free joint are along the axes of the body that carries it."""
+    """The velocity of a step, given its joint's position p and velocity w.
+
+    Slides of a free joint are along the axes of the body that carries it.
+    """
     if joint.kind.nv == 6:
         linear = joint.kind.transform(p).E.T @ w[3:]
         if step.type == "free":

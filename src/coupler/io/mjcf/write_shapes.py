@@ -32,7 +32,7 @@ class GeomWriter:
         leave: notes a shape that is not written, by a phrase for one and a phrase for several.
 
     Attributes:
-        names: those of the shapes that are written.
+        names: the names of the shapes that are written.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class GeomWriter:
         self._resists_turning = any(shape.torsion is not None or shape.rolling is not None for shape in robot.shapes)
 
     def write(self, assets: ET.Element) -> None:
-        """Writes all shapes, and what they need to the assets."""
+        """Writes all shapes, and their meshes and height fields to the assets."""
         for shape in self._robot.shapes:
             geometry = shape.geometry
             if isinstance(geometry, Mesh) and not _is_readable(geometry):
@@ -67,7 +67,7 @@ class GeomWriter:
         return self._robot.tree.place[body][0] == 0
 
     def _mesh(self, assets: ET.Element, mesh: Mesh) -> dict[str, Any]:
-        """A mesh from a file, which is an asset once for each scale."""
+        """Attributes of a geom with a mesh from a file; the mesh becomes an asset once for each scale."""
         key = mesh_path(mesh.path, self._folder), str(np.asarray(mesh.scale).tolist())
         if key not in self._meshes:
             self._meshes[key] = self._asset_names.new(Path(mesh.path).stem)
@@ -81,7 +81,7 @@ class GeomWriter:
         return {"type": "mesh", "mesh": name}
 
     def _height_field(self, assets: ET.Element, shape: Shape, field: HeightField) -> dict[str, Any]:
-        """A height field, which MuJoCo measures from its lowest point."""
+        """Attributes of a geom with a height field; MuJoCo measures heights from the lowest point."""
         name = self._asset_names.new(shape.name or shape.body)
         low, high = float(field.heights.min()), float(field.heights.max())
         rise = max(high - low, _FLAT)

@@ -23,8 +23,8 @@ class Bodies:
     """The links of a description. Those of static models are parts of the ground.
 
     Attributes:
-        names: of the bodies, by the place of their link, in the order of the file.
-        places: the other way round.
+        names: the names of the bodies, by the place of their link, in the order of the file.
+        places: the place of each body's link, by the name of the body.
     """
 
     def __init__(self, builder: RobotBuilder, outline: Outline, placing: Placing, library: Library) -> None:
@@ -48,7 +48,7 @@ class Bodies:
         self.names[link], self.places[name] = name, link
 
     def on(self, place: Place, frame: Place) -> tuple[str, Transform]:
-        """The body that a place is on, and the transform from the body's frame to another frame."""
+        """The body that carries a place, and the transform from the body's frame to `frame`."""
         carrier, X = self._placing.carrier(place), self._placing.pose(frame)
         if carrier not in self.names:
             return GROUND, cleaned(X)
@@ -70,9 +70,9 @@ class Bodies:
         warn_of_inertias(self._builder, unreal, weightless)
 
     def _body(self, link: Place) -> tuple[float, bool]:
-        """Adds a body; gives its mass, and whether a real one can have its inertia.
+        """Adds a body; returns its mass, and whether a real body can have its inertia.
 
-        A link of which SDFormat knows nothing has 1 kg and 1 kg m².
+        A link without <inertial> has 1 kg and 1 kg m², as SDFormat defines.
         """
         element, name = link.element, self.names[link]
         inertial, ideal = element.find("inertial"), element.flag(f"{NAMESPACE}:ideal")

@@ -21,7 +21,7 @@ from coupler.model.wording import clipped, listed
 
 
 def read_mimic(follower: str, element: Element, scope: Scope) -> Mimic:
-    """A follower's position is multiplier × (leader's position − reference) + offset."""
+    """The <mimic> of an axis: follower's position = multiplier × (leader's position − reference) + offset."""
     if element.get("axis", "axis") != "axis":
         raise element.error("it follows a second axis; only joints of one freedom can be coupled")
     multiplier = number_of(element, "multiplier", 1.0)
@@ -35,9 +35,10 @@ class Carried:
 
     Attributes:
         name: in the robot.
-        motion: from the link that carries to the one that is carried.
-        carrier, link: the two.
-        axis: its first axis in the world, as the file poses the robot, of unit length; zeros if it has none.
+        motion: how `link` moves against `carrier`.
+        carrier, link: the link that carries, and the link that is carried.
+        axis: the joint's first axis in the world, in the pose that the file describes, of unit length; zeros if it has
+            none.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Couplings:
     """Adds couplings to a robot.
 
     Attributes:
-        builder: of the robot.
+        builder: the builder of the robot.
         tree: the joints of the tree, by the link that they carry.
         dependent: joints that depend on others already.
     """
@@ -68,7 +69,7 @@ class Couplings:
     # Axes that mimic others
 
     def mimic(self, mimic: Mimic) -> None:
-        """A joint that follows another, both counted from where they are as the file poses the robot."""
+        """Adds a joint that follows another; both positions count from the pose that the file describes."""
         element = mimic.element
         leader, follower = self._joint(mimic.leader, element), self._joint(mimic.follower, element)
         if leader is follower:
@@ -79,7 +80,7 @@ class Couplings:
         self._couple(coupling, ([leader.name, follower.name], function, [leader.name]), element)
 
     def general(self, element: Element, scope: Scope) -> None:
-        """A coupling of several joints, or by a polynomial."""
+        """Adds a coupling of several joints, or by a polynomial."""
 
         def check(name: str) -> str:
             return self._joint(scope.prefix + name, element).name
@@ -89,10 +90,10 @@ class Couplings:
     # Gearboxes
 
     def gearbox(self, name: str, element: Element, ends: Mapping[str, str], axes: list[np.ndarray]) -> None:
-        """A gearbox.
+        """Adds a gearbox.
 
         Args:
-            name: of the joint.
+            name: the name of the joint.
             element: the <joint>.
             ends: the links "parent", "child" and "reference".
             axes: the directions of both axes in the world.
@@ -101,7 +102,7 @@ class Couplings:
         self._couple(name, dependence, element)
 
     def _ways(self, first: str, last: str) -> tuple[list[Passed], list[Passed]] | None:
-        """The joints between two links, from where their ways to the root part; None if these never meet."""
+        """The joints from the last common carrier of two links to each of them; None if the links share none."""
         ways = self._way(first), self._way(last)
         root, other = (way[-1].carrier if way else link for way, link in zip(ways, (first, last), strict=True))
         if root != other:
@@ -145,5 +146,5 @@ def _passed(joint: Carried) -> Passed:
 
 
 def _posed(joint: Carried) -> float:
-    """Where a joint is as the file poses the robot."""
+    """The position of a joint in the pose that the file describes."""
     return 0.0 if joint.motion.position is None else float(joint.motion.position[0])

@@ -23,7 +23,7 @@ def number_of(element: Element, tag: str, default: float) -> float:
 
 
 def limit_of(element: Element, tag: str, none: float) -> float:
-    """A limit in a child; `none`, which is infinite, for one that is out of reach, or missing."""
+    """A limit in a child; `none`, an infinite number, if the limit is missing or beyond reach."""
     child = element.find(tag)
     if child is None or not child.word():
         return none
@@ -49,7 +49,7 @@ def word_of(element: Element, tag: str) -> str:
 
 
 def name_in_robot(element: Element) -> str:
-    """What a part is called in the robot: SDFormat may have needed a name for it, or another one."""
+    """The name of a part in the robot, which coupler notes in the file where SDFormat needs another name, or any."""
     name = element.get("name")
     if element.flag(f"{NAMESPACE}:unnamed"):
         return ""
@@ -79,7 +79,7 @@ def pose_of(element: Element) -> tuple[Transform, str]:
 
 
 def cleaned(X: Transform) -> Transform:
-    """A transform without rounding errors beside 0 and ±1, which programs would carry along."""
+    """A transform with entries near 0 and ±1 made exact, so that programs can fold them."""
     E = np.where(np.abs(X.E) < _TURN, 0.0, X.E)
     E = np.where(np.abs(np.abs(E) - 1.0) < _TURN, np.sign(E), E)
     return Transform(E, np.where(np.abs(X.r) < NOISE, 0.0, X.r))

@@ -50,7 +50,7 @@ LISTS = {
     "rest": "rest",
     "armature": "armature",
 }
-# What an axis has that says nothing.
+# Defaults of the properties of an axis; a property that no axis changes is left out.
 _DEFAULTS = {
     "lower": -np.inf,
     "upper": np.inf,
@@ -66,14 +66,14 @@ _STOP = {"stiffness": 1e8, "dissipation": 1.0}  # of joint stops, as files have 
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """How a joint moves, before it is known whether the tree or a loop has it.
+    """The motion of a joint, before it is known whether the joint belongs to the tree or closes a loop.
 
     Attributes:
-        word: its type in the file.
+        word: the joint's type in the file.
         axes: directions in the joint's frame.
-        pitch: of a screw, m/rad.
+        pitch: the pitch of a screw, m/rad.
         properties: arguments of `Joint`.
-        position: where it is when the robot is as the file poses it; neutral if None.
+        position: the joint's position in the pose that the file describes; neutral if None.
         independent, actuated: marks.
     """
 
@@ -90,7 +90,7 @@ class Motion:
         return _READ[self.word].nv
 
     def kind(self, *, plain: bool = False) -> Joint:
-        """The joint, without its properties if it is to be plain."""
+        """The kind of joint for this motion; if `plain`, without its properties."""
         kind, properties = _READ[self.word], {} if plain else self.properties
         if kind is Universal:
             return Universal(first=self.axes[0], second=self.axes[1], **properties)
@@ -99,7 +99,7 @@ class Motion:
         return kind(**({"axis": self.axes[0]} if self.axes else {}), **properties)
 
     def turned_round(self) -> Motion:
-        """The same motion, of the parent as the child sees it, by the same position."""
+        """This motion with parent and child swapped: how the parent moves as the child sees it, at equal positions."""
         axes, properties, position = [-axis for axis in reversed(self.axes)], self.properties, self.position
         if len(axes) == 2:
             properties = {name: value[::-1] if np.ndim(value) else value for name, value in properties.items()}
@@ -110,7 +110,7 @@ class Motion:
 
 
 def read_motion(element: Element, axes: list[np.ndarray]) -> Motion:
-    """How a joint moves.
+    """Reads how a joint moves.
 
     Args:
         element: the <joint>.
@@ -166,7 +166,7 @@ def _figures(axis: Element, kind: type[Joint]) -> dict[str, float]:
 
 
 def _with_extras(motion: Motion, element: Element, kind: type[Joint]) -> Motion:
-    """What <coupler:properties> says beyond SDFormat, and the rotor of Drake's elements."""
+    """The motion with what <coupler:properties> adds to SDFormat, and with the rotor of Drake's elements."""
     properties = dict(motion.properties)
     rotor, ratio = (element.find(f"drake:{name}") for name in ("rotor_inertia", "gear_ratio"))
     if rotor is not None and kind.nv == 1:
@@ -205,9 +205,9 @@ def axis_of(axis: Element, version: tuple[int, int], joint: Transform, find: Any
 
     Args:
         axis: the <axis> or <axis2>.
-        version: of the file. Before 1.5 axes are given in the model's frame, and up to 1.6 they may be.
+        version: the file's version. Before 1.5 axes are given in the model's frame, and up to 1.6 they may be.
         joint: transform from the world to the joint.
-        find: gives the transform from the world to a frame, by its name.
+        find: returns the transform from the world to a frame, given the frame's name.
     """
     xyz = axis.find("xyz")
     direction = np.array([0.0, 0.0, 1.0]) if xyz is None or not xyz.word() else xyz.values(3)
@@ -222,7 +222,7 @@ def axis_of(axis: Element, version: tuple[int, int], joint: Transform, find: Any
 
 
 def pitch_of(element: Element) -> float:
-    """The pitch of a screw, m/rad: SDF gives metres per turn, or formerly radians per metre, left-handed."""
+    """The pitch of a screw, m/rad; SDF gives it in metres per turn, or formerly in radians per metre, left-handed."""
     current, deprecated = element.find("screw_thread_pitch"), element.find("thread_pitch")
     if current is not None or deprecated is None:
         return (1.0 if current is None else float(current.values(1)[0])) / (2.0 * np.pi)

@@ -42,7 +42,7 @@ def version_of(root: Element) -> tuple[int, int]:
 
 
 def _version(text: str) -> tuple[int, int]:
-    """A version in numbers; zeros for what is none."""
+    """A version as two numbers; zeros if the text is no version."""
     match = _VERSION.fullmatch(text)
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
@@ -64,10 +64,10 @@ class Library:
         self.count(root, root)
 
     def count(self, element: Element, at: Element) -> None:
-        """Counts the elements of what is added to the description.
+        """Counts an element and all in it towards the limit on the size of a description.
 
         Raises:
-            ModelError: naming the element `at` which there are too many of them.
+            ModelError: naming the element `at` which the limit is exceeded.
         """
         self._elements += sum(1 for _ in element.walk())
         if self._elements > ELEMENTS:
@@ -94,7 +94,7 @@ class Library:
         return root, models[0]
 
     def _parse(self, path: Path) -> Element:
-        """The root element of a file, which is read once."""
+        """The root element of a file; each file is read only once."""
         if path not in self._parsed:
             if len(self._parsed) > INCLUDED:
                 raise ModelError(f"it includes more than {INCLUDED} files, the most that are read")
@@ -102,7 +102,7 @@ class Library:
         return self._parsed[path]
 
     def resolver(self, file: Path) -> Resolver:
-        """What finds the meshes of a file."""
+        """The resolver that finds the meshes of a file."""
         if file not in self._resolvers:
             self._resolvers[file] = Resolver(file, self._named, within=self._folder)
         return self._resolvers[file]
@@ -136,7 +136,7 @@ class Library:
         return path
 
     def _place(self, name: str, folder: Path) -> Path:
-        """The folder of a model: one that is named, the including file's own, or one in the main file's folder."""
+        """The folder of a model: a package's folder, the including file's own, or one in the main file's folder."""
         usual = folder if name and real_path(folder).name == name else self._folder / name
         return self._packages.named.get(name, usual)
 
@@ -151,7 +151,7 @@ class Library:
 
 
 def _with_names(root: Element) -> Element:
-    """Gives elements of our own, whose names stand where no other reader looks, the attribute `name`."""
+    """Gives coupler's own elements the attribute `name`; files hide their names in an attribute others do not read."""
     ours = f"{NAMESPACE}:name"
     for element in root.walk():
         if element.tag.startswith(f"{NAMESPACE}:") and element.has(ours) and not element.has("name"):

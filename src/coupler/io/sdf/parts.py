@@ -52,7 +52,7 @@ def say(parent: ET.Element, tag: str, value: Any) -> ET.Element:
 
 
 def put_pose(parent: ET.Element, X: Transform, relative_to: str = "") -> None:
-    """Adds a pose, unless it is that of the frame which it is relative to by default."""
+    """Adds a pose, unless it is the identity relative to the default frame."""
     turned = not np.array_equal(X.E, np.eye(3))
     if relative_to or turned or np.any(X.r):
         pose = say(parent, "pose", [*X.r, *(rpy_of(X.E.T) if turned else np.zeros(3))])
@@ -61,10 +61,10 @@ def put_pose(parent: ET.Element, X: Transform, relative_to: str = "") -> None:
 
 
 def add_inertial(link: ET.Element, body: Body, real: Inertia | None) -> None:
-    """Mass and inertia, and beside them those that other readers would refuse.
+    """Adds mass and inertia, and beside them coupler's own if other readers would refuse these.
 
     Args:
-        real: an inertia that a real body can have, with which the robot moves in the same way; nearly nothing if None.
+        real: an inertia that a real body can have and that moves the robot in the same way; if None, a negligible one.
     """
     inertial = put(link, "inertial")
     mass, I = (_NOTHING, _NOTHING * np.eye(3)) if real is None else (real.mass, real.about_centre)  # noqa: E741
@@ -85,9 +85,9 @@ def add_axes(joint: ET.Element, kind: Joint, turn: np.ndarray, position: np.ndar
 
     Args:
         joint: the <joint>.
-        kind: how it moves.
-        turn: 3 × 3, from the axes of its predecessor frame to those of its successor frame, as the file poses it.
-        position: as the file poses it, from where limits and springs count in the file.
+        kind: the joint's kind.
+        turn: 3 × 3, rotation from the joint's predecessor frame to its successor frame in the pose of the file.
+        position: the joint's position in the pose of the file, from which the file counts limits and springs.
     """
     names, axes = JOINTS[type(kind)][1], list[ET.Element]()
     for i, name in enumerate(names):
@@ -122,7 +122,7 @@ def _add_figures(axis: ET.Element, kind: Joint, i: int, position: float) -> None
 
 
 def properties(kind: Joint) -> dict[str, Any]:
-    """The properties of a joint that have no place in its axes."""
+    """The properties of a joint that SDFormat's <axis> has no words for."""
     standard = [name for name in LISTS.values() if name != "armature"] if JOINTS.get(type(kind), ("", ()))[1] else []
     if isinstance(kind, Spherical) and not np.ptp(kind.damping):
         standard = ["damping"]
@@ -194,7 +194,7 @@ def _add_surface(collision: ET.Element, shape: Shape) -> None:
 
 
 def _add_geometry(parent: ET.Element, form: Geometry, folder: Path) -> None:
-    """A form; those that are numbers alone SDFormat lacks, and other readers see nothing of them."""
+    """Adds a geometry; hulls and ground given by numbers are written as coupler's own elements inside an <empty>."""
     if isinstance(form, Hull | HeightField):
         put(parent, "empty")
         if isinstance(form, Hull):

@@ -11,7 +11,7 @@ from coupler.spatial import Transform
 
 
 class Placing:
-    """Poses and carriers of places, found once each."""
+    """Poses and carriers of places, each computed once."""
 
     def __init__(self) -> None:
         self._poses: dict[Place, Transform] = {}
@@ -57,7 +57,7 @@ class Placing:
         return carrier
 
     def _base(self, place: Place) -> Place:
-        """The place that the pose of another is relative to."""
+        """The place that a place's pose is relative to."""
         if place.base:
             return place.scope.find(place.base, place.element)
         if place.kind in ("joint", "frame") and place.on:
@@ -65,7 +65,7 @@ class Placing:
         return place.scope.frame
 
     def _holder(self, place: Place) -> Place:
-        """What a frame, a joint or a model is attached to."""
+        """The place that a frame, a joint or a model is attached to."""
         if place.inside is None:
             return place.scope.find(place.on, place.element) if place.on else place.scope.frame
         canonical = place.element.get("canonical_link")
@@ -79,7 +79,7 @@ class Placing:
         raise place.element.error("something is attached to it, but there is no <link> in it")
 
     def _offset(self, place: Place) -> Transform:
-        """The transform to a place from what its pose is relative to."""
+        """The transform to a place from the place that its pose is relative to."""
         if not place.placement or place.inside is None:
             return place.offset
         if place not in self._offsets:

@@ -54,8 +54,8 @@ class _Reader:
     """Reads one file, with what it includes.
 
     Attributes:
-        builder: of the robot.
-        elements: that describe the parts of the robot, by name.
+        builder: the builder of the robot.
+        elements: the elements that describe the parts of the robot, by name.
     """
 
     def __init__(self, root: Element, options: Options, library: Library, outline: Outline) -> None:
@@ -93,7 +93,7 @@ class _Reader:
             self.builder.remark(f"frames that are fixed to the world are left out: {listed(grounded)}")
 
     def _states(self) -> None:
-        """Springs, actuators, pairs that do not touch and named states, which SDFormat lacks."""
+        """Adds what SDFormat lacks and coupler's elements give: springs, actuators, contact pairs and named states."""
         count = 0
         for scope in self.outline.models:
             for element in scope.element.all(f"{NAMESPACE}:exclude"):
@@ -117,7 +117,7 @@ class _Reader:
                     self.builder.keyframe(*read_keyframe(element, scope.prefix))
 
     def _gravity(self) -> Sequence[float]:
-        """That of the world; up to 1.5 it is in <physics>. A model alone has the usual one."""
+        """Gravity of the world (in <physics> up to SDFormat 1.5), or the default for a model without a world."""
         world = self.outline.world.element
         if world.tag != "world":
             return 0.0, 0.0, -9.81

@@ -20,18 +20,18 @@ _PARTS = ("link", "joint", "frame", "model", "include")
 
 @dataclass(eq=False)
 class Place:
-    """A frame that a file names: that of the world or of a model, a link or a joint, or one of its own.
+    """A frame that a file names: of the world, a model, a link or a joint, or a <frame>.
 
     Attributes:
         kind: "world", "model", "link", "joint" or "frame".
-        name: as the file has it.
-        scope: where `base` and `on` are looked up.
-        element: that describes it.
-        offset: transform from the frame that its pose is relative to.
-        base: the name of that frame; empty for the usual one.
-        on: what a frame is attached to, if that is given, or the child of a joint.
+        name: the name in the file.
+        scope: the scope in which `base` and `on` are looked up.
+        element: the element that describes the place.
+        offset: the transform in its <pose>.
+        base: the name of the frame that `offset` is relative to; empty for the default.
+        on: the name of the place that a frame is attached to, if the file gives it, or the child of a joint.
         inside: the scope of a model.
-        placement: the frame in a model that its pose is meant for; empty for the model's own.
+        placement: the name of the frame inside a model that the model's pose places; empty for the model's own.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Place:
 
     @property
     def robot_name(self) -> str:
-        """What it is called in the robot: with the names of the models that it is in."""
+        """The place's name in the robot, which begins with the names of the models that contain it."""
         return self.scope.prefix + (name_in_robot(self.element) or self.name)
 
 
@@ -55,16 +55,16 @@ class Scope:
     """The world, or a model.
 
     Attributes:
-        name: of the model.
-        element: that describes it.
-        version: of the file that it is in.
-        parent: the scope that it is in; None for the world.
-        static: whether it, or a model that it is in, does not move.
-        merged: whether it shares the names of its parent.
-        alone: whether it is the only model, whose name need not be part of others.
-        places: everything that has a name in it.
-        nested: the models in it.
-        frame: its own frame.
+        name: the model's name.
+        element: the element that describes the model.
+        version: the version of the model's file.
+        parent: the scope that contains this one; None for the world.
+        static: whether the model, or one that contains it, is static.
+        merged: whether the model shares the names of its parent.
+        alone: whether it is the only model, so that names in the robot need not begin with its name.
+        places: everything in the scope that has a name.
+        nested: the models in this one.
+        frame: the frame of the model or world.
     """
 
     name: str
@@ -80,24 +80,24 @@ class Scope:
 
     @property
     def prefix(self) -> str:
-        """What stands before names in the robot."""
+        """The beginning of the scope's names in the robot."""
         if self.parent is None or self.alone:
             return ""
         return self.parent.prefix if self.merged else f"{self.parent.prefix}{self.name}::"
 
     @property
     def top(self) -> Scope:
-        """The model in the world that it belongs to; the world itself for the world."""
+        """The outermost model that contains this scope; the world itself for the world."""
         scope = self
         while scope.parent is not None and scope.parent.parent is not None:
             scope = scope.parent
         return scope
 
     def find(self, name: str, element: Element) -> Place:
-        """The place of a name.
+        """The place with this name.
 
         Raises:
-            ModelError: naming the element that asks for it.
+            ModelError: if there is none, naming the element that refers to it.
         """
         scope: Scope | None = self
         while scope is not None:
@@ -108,7 +108,7 @@ class Scope:
         raise element.error(f"there is no frame {clipped(name)} in {self}; there are {listed(self.places)}")
 
     def joint_name(self, name: str) -> str:
-        """What a joint is called in the robot; unknown names stay as they are."""
+        """A joint's name in the robot; unknown names stay as they are."""
         place = self._lookup(name)
         return self.prefix + name if place is None or place.kind != "joint" else place.robot_name
 
@@ -126,7 +126,7 @@ class Scope:
         return self.nested[first]._lookup(rest) if rest and first in self.nested else None
 
     def add(self, place: Place) -> None:
-        """Takes a place in under its name.
+        """Adds a place under its name.
 
         Files before 1.7 may have a link and a joint of the same name: the name then means the link.
         """
@@ -145,13 +145,13 @@ class Scope:
 
 @dataclass(eq=False)
 class Outline:
-    """A whole description.
+    """The outline of a description: its scopes, and lists of its parts.
 
     Attributes:
         world: the scope of the world.
         links, joints, frames, models: all of them, in the order of the file.
-        absent: what includes models that are not there.
-        standing: whether all of it is static, so that it is a robot that does not move.
+        absent: each <include> whose model is missing.
+        standing: whether all models are static, so that the robot does not move.
     """
 
     world: Scope
@@ -164,7 +164,7 @@ class Outline:
 
 
 def outline_of(root: Element, library: Library) -> Outline:
-    """What a file describes.
+    """The outline of what a file describes.
 
     Raises:
         ModelError: for a file without a model, with several worlds, with names that are not its own, and for one that
@@ -194,7 +194,7 @@ def outline_of(root: Element, library: Library) -> Outline:
 
 
 def _fill(scope: Scope, outline: Outline, library: Library, depth: int) -> None:
-    """Takes in everything in a scope."""
+    """Adds everything in a scope."""
     if depth > NESTED:
         raise scope.element.error(f"it is within {NESTED} other models, the most that are read")
     for element in scope.element.all(*_PARTS):
@@ -207,7 +207,7 @@ def _fill(scope: Scope, outline: Outline, library: Library, depth: int) -> None:
 
 
 def _part(element: Element, scope: Scope, outline: Outline) -> None:
-    """Takes in a link, a joint or a frame."""
+    """Adds a link, a joint or a frame."""
     name = _valid_name(element)
     offset, base = pose_of(element)
     on = element.get("attached_to") if element.tag == "frame" else ""
@@ -229,7 +229,7 @@ def _valid_name(element: Element) -> str:
 
 
 def _include(include: Element, scope: Scope, outline: Outline, library: Library, depth: int) -> None:
-    """Takes in a model of another file. A world does without one that is not there, such as a sun."""
+    """Adds a model from another file. Models missing from a world, such as a sun, are noted and left out."""
     try:
         root, model = library.included(include)
     except Absent:
@@ -255,7 +255,7 @@ def _model(
     library: Library,
     depth: int,
 ) -> None:
-    """Takes in a model, and what the <include> that names it says about it."""
+    """Adds a model; an <include> may override its name, its pose and whether it is static."""
     by = include if include is not None else element
     element.get("name")
     name = (word_of(include, "name") if include is not None else "") or _valid_name(element)

@@ -19,7 +19,7 @@ from coupler.spatial import Transform
 _FORMS = ("box", "sphere", "cylinder", "capsule", "ellipsoid", "plane", "mesh")
 _NUMBERS = (f"{NAMESPACE}:hull", f"{NAMESPACE}:height_field")  # which SDFormat lacks
 _BITS = 65535  # a bitmask of SDFormat with all its bits
-_UNSEEN = ("laser_retro", "max_contacts")  # of a collision, without influence on what it does
+_UNSEEN = ("laser_retro", "max_contacts")  # elements of a collision that do not affect contact
 
 
 def shapes_of(
@@ -30,9 +30,9 @@ def shapes_of(
     A <collision coupler:same="true"> has the shape of the <visual> before it.
 
     Args:
-        bits: the group of its collisions, and the groups that they meet, where the file does not say.
-        place: gives the transform from the link's frame to that of a shape.
-        resolve: finds meshes.
+        bits: the group of the link's collisions, and the groups that they meet, where the file does not say.
+        place: returns the transform from the link's frame to a shape's.
+        resolve: finds the file of a mesh.
     """
     for visual, collision in shape_pairs(link, f"{NAMESPACE}:same"):
         parts = [part for part in (visual, collision) if part is not None]
@@ -61,7 +61,7 @@ def shapes_of(
 
 
 def _forget(element: Element) -> None:
-    """Passes over the rest of a shape, which has only to do with its looks, or has none; but not over plugins."""
+    """Ignores parts of a shape that only affect its looks, or nothing at all; plugins stay unread, and so reported."""
     element.get("name")
     for child in element.children:
         if child.tag not in ("plugin", "geometry"):
@@ -70,7 +70,7 @@ def _forget(element: Element) -> None:
 
 
 def _contact(element: Element, usual: tuple[int, int]) -> dict[str, Any]:
-    """Friction and bitmasks. What simulators need to soften a contact has no meaning here."""
+    """Friction and bitmasks of a collision. Softness parameters are ignored, since contacts are hard here."""
     law: dict[str, Any] = {"group": usual[0], "meets": usual[1]}
     for name in ("restitution", "rolling"):
         if element.has(f"{NAMESPACE}:{name}"):
@@ -144,7 +144,7 @@ def _bitmask(contact: Element, tag: str) -> int | None:
 
 
 def _form(element: Element, resolve: Resolver) -> tuple[Geometry, Transform] | None:
-    """The shape in a <geometry>, and the frame of the shape; None for what is not modelled or has no extent."""
+    """The shape in a <geometry>, and the shape's frame; None for a shape that is not modelled or has no extent."""
     forms = element.all(*_FORMS, *_NUMBERS)
     for empty in element.all("empty"):
         empty.ignore()
@@ -161,7 +161,7 @@ def _form(element: Element, resolve: Resolver) -> tuple[Geometry, Transform] | N
 
 
 def _of_numbers(form: Element) -> Geometry:
-    """A hull, or ground of given heights, as coupler writes them."""
+    """A hull or a height field that is given by numbers, as coupler writes them."""
     if form.tag == _NUMBERS[0]:
         return Hull(_table(form, "vertices", 3))
     rows = [row.values(None) for row in form.all(f"{NAMESPACE}:row")]
@@ -199,7 +199,7 @@ def _list(form: Element, tag: str, default: float) -> np.ndarray:
 
 
 def _upright(plane: Element) -> Transform:
-    """The turn of a plane whose normal is not z. Its size is that of its picture."""
+    """The rotation of a plane whose normal is not z; a plane's <size> is only for display and is ignored."""
     for size in plane.all("size"):
         size.ignore()
     normal = plane.find("normal")
@@ -223,7 +223,7 @@ def _colour(visual: Element) -> np.ndarray | None:
         if part is not None and part.word():
             values = part.values(None)
             if len(values) not in (3, 4):
-                raise part.error(f"it must be three or four numbers, got {part.word()!r}")
+                raise part.error(f"a colour must be three or four numbers, got {part.word()!r}")
             opacity = (values[3] if len(values) == 4 else 1.0) * (1.0 - transparent)
             return np.clip([*values[:3], opacity], 0.0, 1.0)
     return None

@@ -16,14 +16,14 @@ from coupler.model.tree import GROUND
 
 @dataclass(frozen=True)
 class Edge:
-    """A joint between two links, as far as the tree is concerned.
+    """A joint between two links, with what decides whether it joins the tree.
 
     Attributes:
-        name: of the joint.
+        name: the joint's name.
         parent, child: links, or the ground.
-        freedoms: how many it has.
-        loaded: whether it has properties that a loop cannot have.
-        closes: whether the file says that it must close a loop.
+        freedoms: the joint's number of freedoms.
+        loaded: whether the joint has properties that a loop cannot have.
+        closes: whether the file says that the joint must close a loop.
     """
 
     name: str
@@ -35,16 +35,16 @@ class Edge:
 
     @property
     def rank(self) -> tuple[bool, bool, int]:
-        """The smaller, the rather it belongs to the tree."""
+        """Sort key: edges of lower rank join the tree first."""
         return self.freedoms > 0, not self.loaded, self.freedoms
 
 
 @dataclass(frozen=True)
 class Spanning:
-    """A tree, in names.
+    """A spanning tree of links, by name.
 
     Attributes:
-        carried: for each link the joint that carries it, and the link on the other side; free ones have no joint.
+        carried: for each link the joint that carries it, and the link on the other side; roots have no entry.
         roots: links that nothing carries.
         closing: joints that close loops, in the order of the file.
     """
@@ -60,7 +60,7 @@ def spanning_tree(links: Sequence[str], edges: Sequence[Edge], preferred: Sequen
     Args:
         links: names in the order of the file.
         edges: joints in the order of the file.
-        preferred: links that are roots, if their part needs one.
+        preferred: links to choose as roots of parts that are not connected to the ground.
     """
     group = {link: link for link in (GROUND, *links)}
 

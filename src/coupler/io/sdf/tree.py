@@ -34,10 +34,10 @@ class JointTree:
     """The joints of a description.
 
     Attributes:
-        places: of all joints but gearboxes, by name.
-        motions: how they move.
-        ends: the links that they connect, and transforms from these to the joint.
-        carried: the joints of the tree, by the link that they carry.
+        places: the places of all joints but gearboxes, by name.
+        motions: how each joint moves.
+        ends: the links that each joint connects, and the transforms from these to the joint.
+        carried: the joints of the tree, by the link that each carries.
     """
 
     def __init__(self, builder: RobotBuilder, outline: Outline, placing: Placing, bodies: Bodies) -> None:
@@ -51,7 +51,7 @@ class JointTree:
         """Adds all joints, loops and couplings to the robot.
 
         Args:
-            floating: whether the user wants it to float, which it does anyway unless a joint connects it to the world.
+            floating: whether the user wants the robot to float; it does anyway unless a joint connects it to the world.
         """
         moving = [place for place in self.outline.joints if not (place.scope.static or self.outline.standing)]
         for place in set(self.outline.joints) - set(moving):
@@ -100,7 +100,7 @@ class JointTree:
         return axes
 
     def _mimics(self) -> list[Mimic]:
-        """The joints that follow others; those that follow fixed ones become fixed."""
+        """The joints that mimic others; joints that mimic a fixed joint become fixed."""
         mimics = list[Mimic]()
         for name, place in self.places.items():
             for axis in place.element.all("axis", "axis2"):
@@ -144,7 +144,7 @@ class JointTree:
         return related
 
     def _must_close(self, name: str) -> bool:
-        """Whether the file wants a joint to close a loop; what else it says about solvers has no meaning here."""
+        """Whether the file asks that a joint close a loop; its other settings for solvers are ignored."""
         physics = self.places[name].element.find("physics")
         simbody = None if physics is None else physics.find("simbody")
         closes = simbody is not None and truth_of(simbody, "must_be_loop_joint")
@@ -153,7 +153,7 @@ class JointTree:
         return closes
 
     def _float(self, roots: Sequence[str]) -> None:
-        """Lets every part that hangs on nothing move freely; a static one stands."""
+        """Gives every part that is not connected to the ground a free joint; static parts are fixed."""
         taken = TakenNames(self.motions)
         for name in roots:
             place = self.bodies.places[name]
@@ -217,7 +217,7 @@ class JointTree:
             self.builder.remark(f"the tree goes from child to parent by {listed(reversed_joints)}")
 
     def _world_axis(self, place: Place, motion: Motion) -> np.ndarray:
-        """The direction of a joint's axis in the world, as the file poses the robot."""
+        """The direction of a joint's axis in the world, in the pose that the file describes."""
         if not motion.axes:
             return np.zeros(3)
         return self.placing.pose(place).E.T @ unit(motion.axes[0])

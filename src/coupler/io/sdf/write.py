@@ -66,9 +66,9 @@ class _Writer:
     """Writes one robot.
 
     Attributes:
-        links, joints: names in the file, by ours: links, joints and frames must not share any.
-        positions: of all joints, as the file poses them.
-        independent: joints to mark, so that coordinates stay the same where loops leave a choice.
+        links, joints: names in the file, by the robot's names; links, joints and frames of a file must not share names.
+        positions: positions of all joints in the pose of the file.
+        independent: joints to mark as independent, so that coordinates stay the same where loops leave a choice.
         axes: the first axis of each joint that has one.
     """
 
@@ -161,7 +161,7 @@ class _Writer:
             add_shape(link, shape, name, self.folder)
 
     def add_frames(self, model: ET.Element, body: Body) -> None:
-        """Named frames, and contact points as frames."""
+        """Adds named frames, and contact points as frames."""
         places = [("", name, at) for name, at in body.frames.items()]
         places += [("contact", name, Transform.translation(point)) for name, point in body.contacts.items()]
         for role, name, at in places:
@@ -198,7 +198,7 @@ class _Writer:
         return joint
 
     def add_loop(self, model: ET.Element, loop: LoopJoint) -> None:
-        """A joint that closes a loop. Its child must not be the world."""
+        """Adds a joint that closes a loop. Its child must not be the world."""
         kind, ends = loop.kind, [(loop.predecessor, loop.predecessor_frame), (loop.successor, loop.successor_frame)]
         names, plain = JOINTS[type(kind)][1], Transform.identity()  # type: ignore[index]
         directions = {name: getattr(kind, name) for name in names}
@@ -217,7 +217,7 @@ class _Writer:
     # Couplings
 
     def add_relation(self, model: ET.Element, relation: Relation) -> None:
-        """A joint that follows another mimics it; any other relation is an element of ours."""
+        """Writes a linear relation of two joints as a <mimic>, and any other one as an element of coupler's own."""
         row = relation.rows[0]
         axis = self.axes.get(row.joint)
         single = len(relation.rows) == len(relation.independent) == len(row.factors) == 1
@@ -247,7 +247,7 @@ def robot_poses(robot: Robot, positions: dict[str, np.ndarray]) -> dict[str, Tra
 
 
 def _chosen(robot: Robot) -> set[str]:
-    """The joints in loops whose velocities are the robot's: rounding must not change which these are."""
+    """The independent joints of loops, which a file marks so that rounding cannot change the choice."""
     tree, clusters, free = robot.tree, robot.cluster_tree, set(robot.embedding.v_index.tolist())
     closed = {
         clusters.cluster_of[tree.place[end][0]] for loop in robot.loops for end in (loop.predecessor, loop.successor)
@@ -266,10 +266,10 @@ def _plain(name: str) -> str:
 
 
 def _named(name: str, in_file: str) -> dict[str, str]:
-    """Attributes for a name, and for our own one where it is another."""
+    """The attribute `name`, and the robot's own name in another attribute where the two differ."""
     return {"name": in_file} if name == in_file else {"name": in_file, extension("name"): name}
 
 
 def _settled(position: np.ndarray) -> np.ndarray:
-    """A position without rounding errors beside zero."""
+    """A position with rounding errors around zero removed."""
     return np.where(np.abs(position) < NOISE, 0.0, position)

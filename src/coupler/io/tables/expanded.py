@@ -1,4 +1,4 @@
-"""Trees written out body by body, each with the joint that carries it: files of published tables come like that.
+"""Trees written out body by body, each with the joint that carries it, as in files of published tables.
 
 `tree_expanded` has the bodies, in SI units; points of a body may be listed in `table..._body5_points_m`.
 """
@@ -25,7 +25,7 @@ _ROTATION = "fixed_rotation_parent_from_body"  # of vectors along the body's axe
 
 
 def tables_of_tree(file: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """The tables that `read_tables` takes, of a tree that is written out."""
+    """A tree that is written out, as the tables that `read_tables` takes."""
     tree = content[EXPANDED]
     if not isinstance(tree, list):
         raise ModelError(f"{file}: {EXPANDED} must be a list of bodies, got {clipped(tree)}")
@@ -51,7 +51,7 @@ def tables_of_tree(file: Path, content: dict[str, Any]) -> dict[str, Any]:
 
 
 def _points(file: Path, content: dict[str, Any]) -> list[dict[str, Any]]:
-    """Points of bodies, whose names may end in the body's, as G_5 does."""
+    """The table of points on bodies; names of points may end in the body's, as G_5 does."""
     rows = []
     for key, points in content.items():
         matched = _POINTS.fullmatch(str(key))

@@ -96,7 +96,7 @@ class _Reader:
                 raise row.error(f"joints carry bodies in a circle: {circle}; one of them must hang on the ground")
 
     def _body(self, row: Row, column: str) -> str:
-        """A body that a row names; one that is not in the table of bodies is refused."""
+        """The body that a row names; an unknown one is refused."""
         name = row.word(column)
         if name not in self._bodies and name != GROUND:
             raise row.error(
@@ -105,7 +105,7 @@ class _Reader:
         return name
 
     def _place(self, row: Row, column: str) -> tuple[str, np.ndarray]:
-        """A body and a point of it, which is written BODY.POINT, or BODY for its origin."""
+        """A body and a point on it, from a cell with BODY.POINT, or BODY for the body's origin."""
         text = row.word(column)
         if text in self._bodies or text == GROUND:
             return text, np.zeros(3)
@@ -164,7 +164,7 @@ class _Reader:
         )
 
     def _on(self, row: Row, column: str, body: str, otherwise: Any) -> Any:
-        """A point of a body that a row names, with or without the body before it."""
+        """The point on a body that a cell names, as POINT or BODY.POINT."""
         if not row.has(column):
             return otherwise
         if column == "at" and any(row.has(axis) for axis in "xyz"):
@@ -190,7 +190,7 @@ class _Reader:
         return kind(**passive, **({"axis": axis} if along else {}))
 
     def _turned(self, row: Row) -> np.ndarray | None:
-        """Euler angles: in the turned axes for capital letters, in fixed ones for small letters."""
+        """The rotation of a row's Euler angles: about rotated axes for capital letters, fixed axes for small ones."""
         if not any(row.has(column) for column in ("euler", "e1", "e2", "e3")):
             return None
         order = row.word("euler", "xyz")

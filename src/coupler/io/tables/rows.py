@@ -91,7 +91,7 @@ class Row:
         return self.cells[column][2] if column in self.cells else ""
 
     def word(self, column: str, otherwise: str | None = None) -> str:
-        """A name or another word; numbers are names, too, if they are whole."""
+        """The text of a cell, such as a name; whole numbers may be names, too."""
         if column not in self.cells:
             if otherwise is None:
                 raise self.error(f"its {column!r} is missing")
@@ -136,7 +136,7 @@ class Row:
         return answer
 
     def axis(self) -> tuple[float, float, float] | None:
-        """x, y, z, one of them with a minus sign, or three numbers; None if there is none."""
+        """An axis, given as x, y or z, possibly with a minus sign, or as three numbers; None if the cell is empty."""
         if "axis" not in self.cells:
             return None
         value = self.cells["axis"][0]

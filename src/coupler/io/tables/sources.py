@@ -33,10 +33,10 @@ class Tables:
     """The tables of a robot.
 
     Attributes:
-        file: where they were read.
-        name: of the robot.
+        file: the file that the tables come from.
+        name: the robot's name.
         gravity: 3, m/s²; None if not given.
-        rows: by table.
+        rows: the rows of each table.
     """
 
     file: Path
@@ -99,7 +99,7 @@ def _rows(file: Path, table: str, rows: Any) -> Iterator[tuple[str, dict[str, An
 
 
 def _label(cells: Any) -> str:
-    """What a row is about, for messages: its first cell."""
+    """The label of a row in messages: its first cell."""
     first = next(iter(cells), None)
     return f" ({clipped(first, 40, quote=False)})" if isinstance(first, str | int | float) and first != "" else ""
 
@@ -127,7 +127,7 @@ def _parsed_json(file: Path) -> Any:
 
 
 def _from_folder(file: Path) -> Tables:
-    """All tables beside bodies.csv."""
+    """The tables in bodies.csv and in all CSV files of tables beside it."""
     if file.stem.lower() != "bodies":
         raise ModelError(f"{file}: of a robot's tables in CSV, name bodies.csv; the others are read from its folder")
     folder = real_path(file).parent

@@ -29,22 +29,22 @@ _HEADING = re.compile(r"\s*(.*?)\s*(?:[\[(]\s*(.*?)\s*[\])])?\s*", re.DOTALL)
 
 
 def heading(text: str) -> tuple[str, str]:
-    """The name of a column, and its unit without blanks and dots; none if it says none."""
+    """The name of a column, and its unit without blanks and dots; the unit is empty if the heading has none."""
     name, unit = _HEADING.fullmatch(text).groups()  # type: ignore[union-attr]
     unit = re.sub(r"[\s.·*]", "", unit or "").replace("²", "^2").replace("m2", "m^2")
     return " ".join(name.split()), unit
 
 
 def scale_of(where: str, unit: str, kinds: tuple[str, ...]) -> float:
-    """What one of the unit is in SI units.
+    """The factor from a unit to SI units.
 
     Args:
         where: the column, for messages.
-        unit: its name; empty for SI.
-        kinds: what the column may be, of `UNITS`.
+        unit: the name of the unit; empty for SI.
+        kinds: the kinds of quantities, keys of `UNITS`, that the column may have.
 
     Raises:
-        ModelError: for a unit that is unknown, or one of something else.
+        ModelError: for a unit that is unknown, or that belongs to another kind of quantity.
     """
     for kind in kinds:
         if unit in UNITS[kind]:

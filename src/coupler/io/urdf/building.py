@@ -29,7 +29,7 @@ class _Parts:
     """Adds the parts of a description to a builder.
 
     Attributes:
-        seats: by link, the frame on it that its joint meets, where that is not the link's own frame.
+        seats: for links whose joint does not meet the link's own frame, the frame on the link that it meets.
     """
 
     def __init__(self, d: Description, b: RobotBuilder) -> None:
@@ -95,7 +95,7 @@ class _Parts:
             self.b.shape(name, **(shape | {"at": shape["at"] @ seat}))
 
     def _add_frame(self, name: str, role: str, joint: JointPart | None) -> None:
-        """A frame or a contact point, written as a link on a fixed joint."""
+        """Adds a frame or a contact point, which is written as a link on a fixed joint."""
         if joint is None or joint.kind != "fixed":
             raise ModelError(f"a {role} must hang on a fixed joint and carry nothing")
         at = joint.at @ self.seats.get(joint.parent, Transform.identity())

@@ -1,4 +1,4 @@
-"""A YAML file of loops: what its values are, where they stand, and which parts of the robot it names."""
+"""YAML files that describe loops: their values, the lines these are on, and the parts of the robot they name."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class ClosureFile:
     """A file that describes loops of a robot.
 
     Attributes:
-        d: the robot.
-        path: the file.
+        d: the description of the robot.
+        path: the path of the file.
         absent: names of joints in it that the robot does not have.
     """
 
@@ -42,7 +42,7 @@ class ClosureFile:
         return value
 
     def joints(self, names: list[Any]) -> list[JointPart]:
-        """The joints of these names; those that the robot does not have are noted as absent."""
+        """The joints with these names; names that the robot does not have are added to `absent`."""
         absent = [name for name in names if isinstance(name, str) and name not in self.d.joints]
         self.absent += [name for name in absent if name not in self.absent]
         return [self.joint(name) for name in names if name not in absent]

@@ -40,7 +40,7 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
 
     Args:
         closures: what the user gives; see `load`.
-        folders: where else the files of submechanisms may be than beside the file that names them.
+        folders: further folders for files of submechanisms, which may also be beside the file that names them.
 
     Raises:
         ModelError: for an unknown frame or joint; it names file and line.
@@ -77,13 +77,13 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
 
 
 def _leave_out_what_is_known(d: Description, own: int) -> None:
-    """Leaves out loops that the file has itself, as a robot does that was saved with the loops from beside its file."""
+    """Drops loops that the robot's own file has, too, as when a robot was saved with loops from a file beside it."""
     if not 0 < own < len(d.loops):
         return
     movers = d.movers()
 
     def held(loop: LoopPart) -> tuple[Any, ...]:
-        """The kind of a loop, and the points that it holds together on the links that move them."""
+        """The kind of a loop, and the points that it holds together, each relative to the body that moves it."""
         points = []
         for link, at in ((loop.first, loop.at), (loop.second, loop.meets)):
             mover, placed = movers[link]
@@ -101,7 +101,7 @@ def _describes_loops(content: Any) -> bool:
 
 
 def _warn_of_misspelt(d: Description, path: Path, content: Any) -> None:
-    """Warns of a key that is nearly the one by which loops begin."""
+    """Warns of a key that looks like a misspelt `closed_loop` or `submechanisms`."""
     for key in content if isinstance(content, dict) else ():
         meant = get_close_matches(str(key).lower(), ("closed_loop", "submechanisms"), 1, _ALIKE)
         if meant:
@@ -134,7 +134,7 @@ def _add_pairs(file: ClosureFile, content: dict[str, Any]) -> None:
     pairs = file.entries(content["closed_loop"], "closed_loop")
     words = file.entries(content.get("type") or ["6d"] * len(pairs), "type")
     if len(words) != len(pairs):
-        raise file.error(words, f"type has {len(words)} entries for {counted(len(pairs), 'loop')}")
+        raise file.error(words, f"'type' names {counted(len(words), 'kind')} for {counted(len(pairs), 'loop')}")
     for pair, word in zip(pairs, words, strict=True):
         if not isinstance(pair, list) or len(pair) != 2:
             raise file.error(pair, f"a closed loop is a pair of frames, got {clipped(pair)}")
@@ -152,7 +152,7 @@ def _add_pairs(file: ClosureFile, content: dict[str, Any]) -> None:
 
 
 def _add_pair(d: Description, where: str, name: str, given: Any) -> None:
-    """A loop between two frames; an optional third string says how they are held, by default as by a ball joint."""
+    """Adds a loop between two frames; an optional third string says how they are held, by default by a ball joint."""
     words = given if isinstance(given, list | tuple) else []
     if len(words) not in (2, 3) or not all(isinstance(word, str) for word in words):
         raise ModelError(f"{where}: a closure is two frames and how they are held ('3d' or '6d'), got {clipped(given)}")
@@ -183,7 +183,7 @@ def _change_kind(file: ClosureFile, joint: JointPart, kind: Any) -> None:
 
 
 def _add_closing_frames(d: Description) -> list[LoopPart]:
-    """Loops between frames whose names form a pair."""
+    """Adds a loop for each pair of frames closing_NAME_1 and closing_NAME_2."""
     before = len(d.loops)
     for name in d.links:
         match = re.fullmatch(r"(closing_.+)_1", name)

@@ -1,4 +1,4 @@
-"""Relations between joints of a URDF: URDF+'s couplings, those of joints that depend on others, and mimics."""
+"""Relations between joints of a URDF: URDF+'s couplings, joints that depend on others, and mimics."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def read_coupling(element: Element, d: Description) -> CouplingPart:
 
 
 def _by_ratio(element: Element, d: Description, first: str, second: str, ratio: float) -> CouplingPart:
-    """ratio × (sum of the joints to the first link) = (sum of those to the second), from their last common link."""
+    """The coupling ratio × Σ (joints to the first link) = Σ (joints to the second), from their last common link."""
     to_first, to_second = d.paths(first, second)
     row = {joint.name: ratio for joint in to_first if joint.kind != "fixed"}
     row |= {joint.name: -1.0 for joint in to_second if joint.kind != "fixed"}

@@ -25,7 +25,7 @@ class Description:
 
     Attributes:
         renamed: for each link that could not keep its name, the new one.
-        left_out: what coupler does not model, by kind, and how often the file has it.
+        left_out: counts of what the file has but coupler does not model, by kind.
         The other attributes are the robot's parts, most of them with the element that describes each.
     """
 
@@ -69,7 +69,7 @@ class Description:
     # The tree
 
     def carrier(self, link: str) -> JointPart | None:
-        """The joint that carries a link; the root has none."""
+        """The joint that carries a link; None for the root."""
         return self._carriers.get(link)
 
     @cached_property
@@ -88,7 +88,7 @@ class Description:
     def paths(self, first: str, second: str) -> tuple[list[JointPart], list[JointPart]]:
         """The joints from the last common ancestor of two links to each of them.
 
-        Only these are passed: a file may ask for thousands of paths in a chain of thousands.
+        No other joints are visited: a file may ask for thousands of paths in a chain of thousands.
         """
         carriers, depths = self._carriers, self._depths
         to_first, to_second = list[JointPart](), list[JointPart]()
@@ -103,7 +103,7 @@ class Description:
 
     @cached_property
     def _depths(self) -> dict[str, int]:
-        """How many joints carry each link."""
+        """For each link the number of joints between it and the root."""
         depths = dict.fromkeys(self.links, 0)
         for joint in self._outwards():
             depths[joint.child] = depths[joint.parent] + 1
@@ -121,7 +121,7 @@ class Description:
         return poses
 
     def movers(self) -> dict[str, tuple[str, Transform]]:
-        """For each link the one that it is rigidly attached to and that moves, and the transform from that to it."""
+        """For each link the moving link that it is rigidly attached to, and the transform from that link to it."""
         movers = {link: (link, Transform.identity()) for link in self.links}
         for joint in self._outwards():
             if joint.kind == "fixed":
@@ -181,7 +181,7 @@ class Description:
         return roots[0]
 
     def elements(self) -> Iterator[tuple[str, Element]]:
-        """TakenNames of all parts, and the elements that describe them."""
+        """The names of all parts, and the elements that describe them."""
         for name, link in self.links.items():
             yield name, link.element
         for part in (*self.joints.values(), *self.loops, *self.couplings):

@@ -43,7 +43,7 @@ def put_joint(root: ET.Element, name: str, word: str, parent: str, child: str) -
 
 
 def put_part(joint: ET.Element, kind: Joint, name: str, *, first: bool) -> None:
-    """Says that a joint is a part of another one; the first part also gives the properties of that one."""
+    """Marks a joint as a part of a compound joint; the first part also gives the properties of the compound."""
     part = put(joint, "part", of=name, kind=kind.kind)
     if not first:
         return
@@ -104,7 +104,7 @@ def _shortened(values: np.ndarray) -> str:
 
 
 def add_coupling(root: ET.Element, relation: Relation, tag: str = "coupling") -> None:
-    """A coupling. Its independent joints are listed if their order does not follow from its rows."""
+    """Adds a coupling. Its independent joints are listed if their order does not follow from its rows."""
     coupling = put(root, tag, name=relation.name)
     if tuple(dict.fromkeys(name for row in relation.rows for name in row.on)) != relation.independent:
         for name in relation.independent:
@@ -120,7 +120,7 @@ def add_coupling(root: ET.Element, relation: Relation, tag: str = "coupling") ->
 def add_spring(
     root: ET.Element, spring: PointElement, on_link: Callable[[str, np.ndarray], np.ndarray], tag: str = "spring"
 ) -> None:
-    """A spring; `on_link` gives a point of a body in the frame of its link."""
+    """Adds a spring; `on_link` returns a point of a body in the frame of its link."""
     figures = {name: getattr(spring, name) for name in ("stiffness", "free_length", "pretension", "damping")}
     element = put(root, tag, name=spring.name, **{name: x or None for name, x in figures.items()})
     for end, body, point in (
@@ -133,7 +133,7 @@ def add_spring(
 def add_keyframe(
     root: ET.Element, robot: Robot, name: str, q: np.ndarray, v: np.ndarray, tag: str = "keyframe"
 ) -> None:
-    """A keyframe: positions of all joints, and velocities of the independent ones."""
+    """Adds a keyframe: positions of all joints, and velocities of the independent ones."""
     keyframe = put(root, tag, name=name)
     velocities = robot.joint_velocities(q, v) if v.any() else {}
     free = set(robot.independent_joints)

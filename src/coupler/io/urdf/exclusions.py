@@ -13,7 +13,7 @@ _TAG = "disable_collisions"
 
 
 def read_exclusions(d: Description) -> None:
-    """Adds pairs of links that do not touch: of the file itself, and of an SRDF of its name in its folder."""
+    """Adds pairs of links that do not touch, from the file itself and from an SRDF of the same name beside it."""
     _add(d, d.root.all(_TAG))
     path = beside(d, f"{d.root.file.stem}.srdf", "copy it there if it says which links do not touch")
     if path is not None:

@@ -48,7 +48,7 @@ def run(request: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _refuse_entities(data: bytes, name: str) -> None:
-    """As in `coupler.io.xml`, in files that are included."""
+    """Refuses included files that declare entities, as `coupler.io.xml` does for the main file."""
 
     def declared(entity: str, *_: object) -> None:
         raise ValueError(f"{name} declares the entity {entity!r}; entities are refused: write out what they stand for")

@@ -39,7 +39,7 @@ def read_gazebo(element: Element, d: Description, dependent: set[str]) -> None:
     """Adds what a <gazebo> element describes: joints as loops or couplings, and the friction of its link.
 
     Args:
-        dependent: joints that couplings give already; those of gearboxes are added.
+        dependent: joints that depend on others already; dependent joints of gearboxes are added.
     """
     link = d.links.get(d.renamed.get(element.get("reference"), element.get("reference")))
     for part in element.children:
@@ -56,7 +56,7 @@ def read_gazebo(element: Element, d: Description, dependent: set[str]) -> None:
 
 
 def _set_friction(link: LinkPart, parts: list[Element]) -> None:
-    """Gives the collisions of a link the first coefficient; others stay unread, and so are reported as left out."""
+    """Gives a link's collisions the first friction coefficient; others stay unread, and so are reported as left out."""
     given = [(part, value) for part in parts if _has_number(part) and (value := part.value()) >= 0.0]
     for part, value in given:
         if value == given[0][1]:
@@ -71,7 +71,7 @@ def _has_number(element: Element) -> bool:
 
 
 def read_bullet_friction(element: Element, link: LinkPart) -> None:
-    """The friction that Bullet's <contact> gives a link. Its softness is ignored, and its restitution is left out."""
+    """Reads the friction that Bullet's <contact> gives a link. Softness is ignored, and restitution left out."""
     for contact in element.all("contact"):
         _set_friction(link, [part for part in contact.children if part.tag == "lateral_friction"])
         for part in contact.children:
@@ -89,7 +89,7 @@ def _gearbox(element: Element, d: Description, dependent: set[str]) -> CouplingP
         raise element.error("its axes must have a direction")
 
     def rank(joint: str) -> int | None:
-        """Which joint depends on the others: one that is marked so, then any that is not marked."""
+        """Sort key to choose the dependent joint: one that is marked so first, then any that is not marked."""
         if joint in dependent or d.joints[joint].independent:
             return None
         return 0 if d.joints[joint].independent is False else 1
@@ -125,7 +125,7 @@ def _loop(element: Element, d: Description) -> LoopPart:
 
 
 def _on_child(element: Element) -> Transform:
-    """The frame of a joint on its child."""
+    """The transform from a joint's child to the joint's frame."""
     pose = element.find("pose")
     if pose is None:
         return Transform.identity()

@@ -1,6 +1,6 @@
 """URDF's words for joints: one table, by which they are read and written.
 
-What URDF lacks is written as a chain of joints that it has, which <part> elements make one again.
+Joints that URDF lacks are written as chains of joints that it has; <part> elements say which chain is one joint.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from coupler.model import (
 
 @dataclass(frozen=True)
 class Words:
-    """How a kind of joint or loop stands in a file.
+    """How a kind of joint or loop is written in a file.
 
     Attributes:
-        types: what its type is called; any of these is read.
-        steps: URDF's joints that it is written as, each with its axis: the name of an attribute, or a direction.
-        numbers: names of attributes that are numbers, next to its axes.
+        types: the names of its type; any of them is read.
+        steps: the URDF joints that it is written as, each with an axis: the name of an attribute, or a direction.
+        numbers: names of its attributes that are numbers, besides its axes.
     """
 
     types: tuple[str, ...]
@@ -82,7 +82,7 @@ def joint_kind(word: str, axes: list[np.ndarray], pitch: float, properties: dict
 
 
 def axes_and_pitch(element: Element, word: str) -> tuple[list[np.ndarray], float]:
-    """The axes that a kind of joint has, x if not given (and y for the second), and the pitch of a screw."""
+    """The axes of a kind of joint (by default x, and y for the second), and the pitch of a screw."""
     words = JOINTS[_CLASSES[word]] if word in _CLASSES else Words(())
     given = [element.find(tag) for tag in ("axis", "axis2")[: max(1, len(words.axes))]]
     default = np.eye(3)
@@ -92,7 +92,7 @@ def axes_and_pitch(element: Element, word: str) -> tuple[list[np.ndarray], float
 
 
 def steps_of(kind: Joint) -> list[tuple[str, Any]]:
-    """A joint as one of URDF's, or as several in a row, with their axes."""
+    """A joint as one URDF joint or several in a row: their types and axes."""
     steps = [(word, getattr(kind, axis) if isinstance(axis, str) else axis) for word, axis in JOINTS[type(kind)].steps]
     if steps[0][0] == "revolute" and not np.isfinite([kind.lower, kind.upper]).any():
         return [("continuous", steps[0][1])]  # URDF wants limits of a revolute joint

@@ -59,7 +59,7 @@ def rename_ground(d: Description, *, floating: bool) -> None:
 
 
 def mend_inertias(d: Description) -> None:
-    """Takes negative principal moments as zero, if they are rounding, or nothing beside what the link is welded to."""
+    """Sets negative principal moments to zero if they are rounding, or negligible beside what the link is welded to."""
     group = {link: link for link in d.links}
 
     def first(link: str) -> str:
@@ -106,7 +106,7 @@ def lock_massless(d: Description) -> None:
 
 
 def warn_of_masses(d: Description) -> None:
-    """Warns of bodies that weigh tonnes in a robot of kilograms."""
+    """Warns of bodies that weigh tonnes while the others weigh kilograms."""
     masses = {name: link.mass for name, link in d.links.items() if link.mass > 0.0}
     usual = float(np.median(list(masses.values()))) if masses else 0.0
     heavy = [name for name, mass in masses.items() if mass > max(_HEAVY, _HEAVIER * usual)]

@@ -23,8 +23,8 @@ class Resolver:
 
     Attributes:
         absent: names of files that do not exist.
-        unknown: names of packages that they are said to be in, and that nobody has named.
-        outside: names of files that are outside the allowed folders, and where they are.
+        unknown: names of packages that files refer to, but that the user has not named.
+        outside: names of files outside the allowed folders, and their paths.
         above: the folder of the package that the file belongs to, if meshes are there and not beside the file.
     """
 

@@ -14,7 +14,7 @@ _NO_TURN = 1e-12  # length of a quaternion, below which it has no direction
 
 
 def origin(element: Element | None, tag: str = "origin") -> Transform:
-    """The transform from the frame of an element to that of <origin> in it; the identity without one."""
+    """The transform in an element's <origin>; the identity if it has none."""
     pose = None if element is None else element.find(tag)
     if pose is None:
         return Transform.identity()
@@ -23,7 +23,7 @@ def origin(element: Element | None, tag: str = "origin") -> Transform:
 
 
 def _turned(pose: Element) -> np.ndarray:
-    """The rotation matrix of an <origin>: by angles, or since URDF 1.2 by a quaternion."""
+    """The rotation matrix of an <origin>, from its angles, or since URDF 1.2 its quaternion."""
     if not pose.has("quat_xyzw"):
         return rotation_of(pose.numbers("rpy", 3, [0.0] * 3))
     if pose.has("rpy"):

@@ -47,7 +47,7 @@ class JointPart:
     meets: Transform | None = None
 
     def fix(self, position: float = 0.0) -> None:
-        """Makes it a fixed joint, at a position that is not zero only for joints of one freedom."""
+        """Makes the joint a fixed one, at a position; joints with several freedoms can be fixed at zero only."""
         if position:
             self.at = joint_kind(self.kind, self.axes, self.pitch, {}).transform(np.array([position])) @ self.at
         self.kind, self.properties, self.start, self.actuated = "fixed", {}, None, False
@@ -55,7 +55,7 @@ class JointPart:
 
 @dataclass(eq=False)
 class LoopPart:
-    """What closes a loop between frames on two links."""
+    """A loop between frames on two links."""
 
     name: str
     kind: LoopKind

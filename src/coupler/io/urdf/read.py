@@ -89,7 +89,7 @@ def read_urdf(root: Element, options: Options) -> Description:
 
 
 def _new(element: Element, parts: dict[str, Any], what: str) -> str:
-    """The name of a link or joint, which no other may have."""
+    """The name of a new link or joint; a name that another one has is refused."""
     name = element.require("name")
     if name in parts:
         raise element.error(f"there is a {what} of this name already, in line {parts[name].element.line}")

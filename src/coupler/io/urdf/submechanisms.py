@@ -28,8 +28,8 @@ class Submechanism:
 
     Args:
         file: the file that it is in.
-        part: its content.
-        folders: where files may be that it names.
+        part: the content of the entry.
+        folders: the folders in which files that it names may be.
     """
 
     def __init__(self, file: ClosureFile, part: Any, folders: Sequence[Path]) -> None:
@@ -59,7 +59,7 @@ class Submechanism:
         return self.file.entries(self.part.get(key) or [], key)
 
     def _add_loop(self, constraint: Any) -> None:
-        """Two bodies held along axes of a cut joint's frame, with all joints at zero."""
+        """Adds a loop that holds two bodies along axes of a cut joint's frame, as it is with all joints at zero."""
         d, where = self.file.d, self.file.where(constraint)
         keys = ("cut_joint", "predecessor_body", "successor_body", "constraint_axes")
         if not isinstance(constraint, dict) or any(key not in constraint for key in keys):
@@ -83,7 +83,7 @@ class Submechanism:
         return numbers
 
     def _add_transmission(self, name: Any) -> None:
-        """Couplings from the submechanism's own URDF."""
+        """Adds the couplings in the submechanism's own URDF."""
         allowed, outside = [real_path(folder) for folder in self.folders], False
         for folder in self.folders:
             path = folder / str(name)

@@ -1,7 +1,7 @@
 """Transmissions of a URDF: which joints have motors, how far these turn, and the inertia of their rotors.
 
-As ROS has it, with reductions n of actuators and joints: of one joint, x_a = n x_j; of a differential,
-x_a1 = n_a1 (n_j1 x_j1 + n_j2 x_j2) and x_a2 = n_a2 (n_j1 x_j1 − n_j2 x_j2); of a four-bar linkage,
+ROS defines, with reductions n of actuators and joints: for one joint, x_a = n x_j; for a differential,
+x_a1 = n_a1 (n_j1 x_j1 + n_j2 x_j2) and x_a2 = n_a2 (n_j1 x_j1 − n_j2 x_j2); for a four-bar linkage,
 x_a1 = n_a1 n_j1 x_j1 and x_a2 = n_a2 (x_j1 + n_j2 x_j2).
 """
 
@@ -69,7 +69,7 @@ def _read_transmission(element: Element, d: Description) -> None:
 
 
 def _add_motors(element: Element, driven: list[JointPart], d: Description) -> None:
-    """Adds the motors of a transmission of a known type; in any other, each joint has a motor, since it is marked."""
+    """Adds the motors of a transmission. If its type is unknown, each joint gets a motor because it is marked."""
     motors, parts = element.all("actuator"), element.all("joint")
     reductions = [_reduction(part) for part in parts]
     word = (element.get("type") or next((part.word() for part in element.all("type")), "")).lower()
@@ -106,7 +106,7 @@ def _reduction(element: Element) -> float:
 
 
 def _by_role(parts: list[Element], role: str) -> tuple[int, int]:
-    """The numbers of the first and the second part, by their roles, or else in their order."""
+    """The indices of the first and the second part, by their roles, or else by their order."""
     roles = [next((element.word() for element in part.all("role")), "") for part in parts]
     return (1, 0) if roles == [f"{role}2", f"{role}1"] else (0, 1)
 

@@ -71,7 +71,7 @@ class _Writer:
     """Writes one robot.
 
     Attributes:
-        seat: for each body the transform from URDF's link frame, which is at its joint, to the body's own.
+        seat: for each body the transform from URDF's link frame, which is at the body's joint, to the body's own frame.
         colours: the names of materials by their colour.
     """
 
@@ -124,7 +124,7 @@ class _Writer:
     # Links
 
     def add_inertial(self, link: ET.Element, body: Body) -> None:
-        """Mass and inertia; the inertia keeps its numbers, and the origin its rotation."""
+        """Adds mass and inertia. The inertia keeps its numbers; <origin> gives the rotation of its axes."""
         if body.massless:
             return
         inertial = put(link, "inertial")
@@ -161,7 +161,7 @@ class _Writer:
             put(put(parent, "material", name=name), "color", rgba=rgba)
 
     def add_geometry(self, parent: ET.Element, form: Geometry) -> None:
-        """URDF has boxes, cylinders, spheres and meshes; other shapes are disguised as one of these."""
+        """Adds a shape. URDF has boxes, cylinders, spheres and meshes; other shapes are disguised as one of these."""
         if isinstance(form, Box):
             put(parent, "box", size=form.size)
         elif isinstance(form, Cylinder | Capsule):
@@ -181,7 +181,7 @@ class _Writer:
             raise ModelError(f"URDF has no words for {what}; save the robot as .sdf or .xml (MJCF)")
 
     def add_frames(self, root: ET.Element, body: Body) -> None:
-        """Named frames and contact points, as links on fixed joints."""
+        """Adds named frames and contact points, as links on fixed joints."""
         places = [("frame", name, at) for name, at in body.frames.items()]
         places += [("contact", name, Transform.translation(point)) for name, point in body.contacts.items()]
         for role, name, at in places:

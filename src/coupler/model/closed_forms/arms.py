@@ -48,7 +48,7 @@ class Arm:
 
         Args:
             tree: all links of the robot.
-            links: those of the arm, from its carrier outwards.
+            links: the links of the arm, from its carrier outwards.
             numbers: the numbers of their joints in the mechanism.
             p: positions of all joints in the assembled pose.
             held: transform from the frame of the last link, or of the carrier if there is none, to the held frame.
@@ -76,7 +76,7 @@ class Arm:
 
 
 def _quarters(q: float, lower: float, upper: float) -> int:
-    """The reference angle of a joint in right angles: its limits, or q, are within half a turn of it."""
+    """The reference angle of a joint, counted in right angles: its limits, or q, are within half a turn of it."""
     if upper - lower < np.inf:
         q = 0.5 * (lower + upper)
         is_near_zero = -np.pi <= lower and upper <= np.pi

@@ -19,7 +19,7 @@ _SNAP = 1e-14  # numbers this close to 0 and ±1 are meant to be exact; a trace 
 
 
 def snapped(numbers: Any) -> np.ndarray:
-    """Numbers with those next to 0 and ±1 made exact, which shortens traces."""
+    """Numbers, with those within rounding of 0 and ±1 made exact, which shortens traces."""
     values = np.array(numbers, dtype=float)
     for exact in (0.0, 1.0, -1.0):
         values[np.abs(values - exact) < _SNAP] = exact
@@ -43,7 +43,7 @@ class ChainJoint:
     assembled: np.ndarray
 
     def outwards(self, q: Positions, vector: Array, free: bool) -> Array:
-        """A point, or a free vector, of the carrying link's frame, in the carried link's frame."""
+        """A point or a free vector given in the carrying link's frame, in the carried link's frame."""
         X, place = self.kind.transform(q[self.number]), self.placement
         if free:
             return X.E @ (place.E @ vector)
@@ -75,11 +75,11 @@ class Chain:
 
     @cached_property
     def reversed(self) -> Chain:
-        """The same chain with base and goal exchanged."""
+        """This chain with base and goal exchanged."""
         return Chain(self.to_goal, self.to_base)
 
     def from_goal(self, q: Positions, vector: Array, *, free: bool = False) -> Array:
-        """A point of the goal, or a free vector, in the base's frame."""
+        """A point or a free vector given in the goal's frame, in the base's frame."""
         for joint in reversed(self.to_goal):
             vector = joint.inwards(q, vector, free)
         for joint in self.to_base:
@@ -87,7 +87,7 @@ class Chain:
         return vector
 
     def to_carrier(self, q: Positions, vector: Array) -> Array:
-        """A free vector of the base's frame, in the carrier's frame."""
+        """A free vector given in the base's frame, in the carrier's frame."""
         for joint in reversed(self.to_base):
             vector = joint.inwards(q, vector, free=True)
         return vector

@@ -13,11 +13,11 @@ ClosureChoice = Closing | Mapping[str, Closing]
 
 
 def chosen_closure(choice: Any, names: Iterable[str]) -> dict[str, Closing]:
-    """By name, how each loop and coupling is to be closed.
+    """For each loop and coupling, by name, how it is to be closed.
 
     Args:
         choice: one word for all, or words by name; what is not named is "auto".
-        names: of all loops and couplings.
+        names: names of all loops and couplings.
 
     Raises:
         ModelError: for an unknown word or name.

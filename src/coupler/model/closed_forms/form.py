@@ -31,7 +31,7 @@ class Step(Protocol):
         ...
 
     def __call__(self, q: Positions) -> Sequence[Any]:
-        """The positions of these joints, for positions of all that are known."""
+        """The positions of the joints that it determines, for positions q of all joints that are known."""
         ...
 
 
@@ -79,7 +79,7 @@ class ClosedForm:
     Attributes:
         sizes: the number of position entries of each joint.
         independent: the numbers of the independent joints, in the order in which γ takes their positions.
-        steps: what determines the other positions, in order.
+        steps: the steps that determine the other positions, in order.
         revolute: the numbers of revolute joints.
         dead_points: whether the independent joints can fail to determine the others within the limits of joints.
     """
@@ -98,7 +98,7 @@ class ClosedForm:
         return np.concatenate(q)
 
     def _with_independent(self, y: Array) -> list[Any]:
-        """Positions by joint: those of the independent ones, and None for all others."""
+        """Positions by joint: y for the independent joints, None for all others."""
         q: list[Any] = [None] * len(self.sizes)
         starts = np.cumsum([0, *(self.sizes[number] for number in self.independent)])
         for number, start in zip(self.independent, starts, strict=False):
@@ -106,7 +106,7 @@ class ClosedForm:
         return q
 
     def beyond_reach(self, y: np.ndarray) -> tuple[int, ...]:
-        """The joints of the first leg that cannot reach from its base to its goal; none if all legs can."""
+        """The joints of the first leg that cannot reach from its base to its goal; empty if all legs can."""
         q = self._with_independent(y)
         for step in self.steps:
             with np.errstate(all="ignore"):
@@ -128,7 +128,7 @@ class ClosedForm:
         Where the ranges of all independent joints are bounded, such poses are searched for.
 
         Args:
-            limits: of joints.
+            limits: limits of joints, by their numbers.
             assembled: positions of the independent joints in the assembled pose.
         """
         ranges = [limits.get(number, np.array([-np.inf, np.inf])) for number in self.independent]
@@ -150,7 +150,7 @@ class ClosedForm:
         return any(_lowered(worst, np.array(y), value, lower, upper) < _APART for value, y in nearest_first[:_SEARCHES])
 
     def _clearances(self, y: np.ndarray) -> np.ndarray:
-        """Distances that are zero at dead points of linear actuators, and where these cannot reach."""
+        """Distances that vanish at dead points of linear actuators, and where these cannot reach."""
         q, clearances = self._with_independent(y), list[float]()
         for step in self.steps:
             with np.errstate(all="ignore"):
@@ -215,7 +215,7 @@ _ANALYTICALLY, _NUMERICALLY = ": closed analytically, as ", ": closed numericall
 
 
 class Offer(NamedTuple):
-    """A closed form that a cluster would have with other independent joints: its loops, these joints, its name."""
+    """A closed form that a cluster would have with other independent joints: loops, these joints, and its name."""
 
     loops: tuple[str, ...]
     independent: tuple[str, ...]
@@ -228,7 +228,7 @@ def remarks_of(
     missing: Sequence[str],
     offers: Sequence[Offer],
 ) -> list[str]:
-    """How loops are closed, one remark for each kind of mechanism.
+    """Remarks on how loops are closed, one for each kind of mechanism.
 
     Args:
         closed_forms: by name, of loops that are closed analytically.
@@ -261,5 +261,5 @@ def tells_of_closure(remark: str) -> bool:
 
 
 def _by_mechanism(forms: Mapping[str, ClosedForm]) -> Iterable[tuple[str, list[str]]]:
-    """The names of the mechanisms, each with those of its loops."""
+    """The names of mechanisms, each with the names of its loops."""
     return grouped(forms, lambda name: forms[name].name).items()

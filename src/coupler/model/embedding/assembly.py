@@ -37,9 +37,9 @@ class Assembly:
     Attributes:
         choices: the coordinates of each loop.
         neutral: Σ nq, a closed, regular configuration near where joints start.
-        elsewhere: Σ nq, another one, far from it.
-        remarks: worth knowing: rows that follow from others.
-        warnings: suspicious: a singular start, limits that keep a loop from closing.
+        elsewhere: Σ nq, another closed configuration, far from neutral.
+        remarks: notes worth knowing, on rows that follow from others.
+        warnings: warnings, of a singular start or of limits that keep a loop from closing.
     """
 
     choices: list[Choice]
@@ -113,7 +113,7 @@ class _Samples:
         self._chosen: dict[Hashable, tuple[Choice, np.ndarray]] = {}
 
     def choose(self, i: int, choice: Choice | None, preferences: np.ndarray) -> tuple[Choice, int, int]:
-        """The coordinates of a loop, unless they are given; the sample that becomes neutral, and one far from it.
+        """The coordinates of a loop (or the given ones), the sample that becomes neutral, and a sample far from it.
 
         Neutral is the sample nearest to where joints start of those with regular coordinates and within limits.
         """
@@ -152,17 +152,17 @@ class _Samples:
         return choice, fits
 
     def _still(self, loop: Loop, closed: np.ndarray) -> bool:
-        """Whether a loop closes in one configuration only: then rounding makes K look as if it had lost rank there."""
+        """Whether a loop closes in one configuration only, where rounding may make K appear to have lost rank."""
         apart = self.closure.motion.difference(self.p[closed[:1]], self.p[closed])[:, loop.columns]
         apart -= _TURN * np.rint(apart / _TURN)  # joints may have gone full circle
         sent = self.sent[np.ix_(closed, loop.columns)]
         return len(closed) > 1 and bool(np.abs(apart).max() < _STILL * sent.max())
 
     def _of_start(self, i: int, closed: np.ndarray) -> np.ndarray:
-        """Those of the closed samples that count: a loop may have other assemblies, which move less or not at all.
+        """The closed samples that belong to the first one's assembly: other assemblies may move less, or not at all.
 
-        Three equal parallel cranks carry a bar in parallel to itself, and there are poses from which the bar cannot
-        move. If two samples apart from the first have its rank, there is a motion with that rank through it.
+        For example, three equal parallel cranks carry a bar in parallel to itself, but also close in poses in which
+        the bar cannot move. Samples count if they have the first one's rank, and some of these have moved.
         """
         columns = self.closure.loops[i].columns
         rank = ranks(self.K[:, self.closure.places[i][1]][closed])
@@ -208,7 +208,7 @@ class _Samples:
         return warnings
 
     def _moved(self, i: int, neutral: int) -> str:
-        """The joint of a loop that is furthest from where it starts, and how far it is."""
+        """A phrase with the joint of a loop that is furthest from its start position, and the distance."""
         columns = self.closure.loops[i].columns
         away = self.away[neutral, columns]
         entry = int(columns[np.argmax(away)])

@@ -92,7 +92,7 @@ def equilibrated(K: np.ndarray) -> np.ndarray:
 def fitting(K: np.ndarray, marked: np.ndarray) -> np.ndarray:
     """The samples at which the marked columns can be independent; all samples if there are none.
 
-    A loop may have a branch on which some joints are at rest. Who marks such a joint means another branch.
+    A loop may have a branch on which some joints are at rest. A user who marks such a joint means another branch.
     """
     everything = np.arange(len(K))
     fits = ranks(K[:, :, ~marked]) == ranks(K) if marked.any() else everything >= 0

@@ -49,7 +49,7 @@ class ClosedStates:
         }
 
     def with_given(self, parameters: np.ndarray) -> Self:
-        """The same states, with these parameters as inputs of programs; see variants.py."""
+        """A copy of these states with parameters that are inputs of programs; see variants.py."""
         other, embedding, closure = copy(self), copy(self.embedding), copy(self.closure)
         other.origin, embedding.origin, closure.origin = self, self.embedding, self.closure
         other.tree = closure.tree = replace(self.tree, given=parameters)
@@ -111,7 +111,7 @@ class ClosedStates:
             p: where to start.
             step: velocities with which p is moved first.
             weight: for each entry of w, how willingly it moves.
-            condition: what is required besides, for a message.
+            condition: further requirements, as a phrase for a message.
 
         Raises:
             ModelError: for loops that stay open in any state of a batch.
@@ -122,7 +122,7 @@ class ClosedStates:
         return q
 
     def attempted(self, p: np.ndarray, step: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The same without an error: positions, and in which states, (...), a loop is open."""
+        """`closed` without an error: positions, and in which states, (...), a loop is open."""
         if not self.implicit:
             q = self.motion.integrate(p, step)
             return q, np.zeros(q.shape[:-1], bool)
@@ -178,7 +178,7 @@ class ClosedStates:
             raise ModelError(f"{what} does not close{in_state(state)}: {reason}{why}")
 
     def _no_solution(self, p: np.ndarray) -> str:
-        """A message that there is no solution at positions of one state; if known, which joints do not reach."""
+        """A message that there is no solution at positions of one state; it names joints that do not reach, if any."""
         for solution in self.embedding.solutions:
             beyond_reach = getattr(solution.function.function, "beyond_reach", None)
             joints = beyond_reach(p[self.tree.positions_of(solution.inputs)]) if beyond_reach else ()
@@ -224,7 +224,7 @@ class ClosedStates:
         raise ModelError(f"{what}: {chosen} does not determine the others; choose {better} as independent instead")
 
     def extra_freedoms(self, p: np.ndarray) -> str:
-        """The loop, in words, that has or nearly has more freedoms at positions p of one state than elsewhere.
+        """Describes the loop that has, or nearly has, more freedoms at positions p of one state than elsewhere.
 
         Only loops without a solution γ are looked at. The text is empty if there is no such loop.
         """

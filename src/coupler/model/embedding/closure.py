@@ -47,7 +47,7 @@ class Closure:
         motion: how their joints move.
         loops: the constraints, cluster by cluster.
         places: for each loop, where its residuals are in φ, and its K, rows × columns, in the vector of all entries.
-        groups: the same places, stacked by the shape of K.
+        groups: these places, stacked by the shape of K.
         size: the number of residuals.
         origin: the closure without given parameters, whose programs it shares; see `States.with_given`.
     """
@@ -67,7 +67,7 @@ class Closure:
         self.groups = [_Group(*alike) for alike in stacked([(rows, loop.columns, K) for loop, (rows, K) in pairs])]
 
     def constraints(self) -> Iterator[tuple[Constraint, slice]]:
-        """All constraints, each with its rows in φ."""
+        """Yields all constraints, each with its rows in φ."""
         for loop, (rows, _) in zip(self.loops, self.places, strict=True):
             yield from loop.parts(int(rows[0]))
 

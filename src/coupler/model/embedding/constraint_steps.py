@@ -92,7 +92,7 @@ class ConstraintSteps:
         return f, K
 
     def _row_of(self, link: int | None, cluster: int) -> int:
-        """The row of a link among poses; that of the output body for links outside of the cluster."""
+        """The row of a link's pose; for a link outside of the cluster, the row of the output body's."""
         return self.row[link] if link is not None and self._cluster.get(link) == cluster else 0
 
     def place(self) -> None:
@@ -132,7 +132,7 @@ class ConstraintSteps:
             self.b.loop(kernels.clear, column=fields(K=self.K.at(places, rows)))
 
     def coupled_columns(self) -> None:
-        """Those numbers of the columns of loop joints that may be anything but zero."""
+        """Computes the columns of loop joints for joints that they couple; all other numbers there stay zero."""
         coupled: dict[int, list[tuple[int, int, int, float]]] = {}
         for place in self._places:
             constraint, rows = place.constraint, len(place.constraint.kept)
@@ -167,7 +167,7 @@ class ConstraintSteps:
             self.b.loop(kernels.relation_bias(constraint), relation=relation, joints=self._joints(places), rates=rates)
 
     def scratch(self) -> dict[str, Buffer]:
-        """The buffers that a program of the same constraints has under these names."""
+        """The buffers of a program, by the names that another program of the same constraints calls them."""
         return {"pose": self._pose.buffer, "f": self.f, "s": self._s, "T": self._T, "K": self.K}
 
     def poses(self, links: Sequence[int]) -> Window:
@@ -217,7 +217,7 @@ class ConstraintSteps:
         return fields(phi=phi, f=self.f.at([place.f for place in places], len(places[0].constraint.kept)))
 
     def _joints(self, places: list[_Place]) -> list[Window]:
-        """The joints of relations."""
+        """The windows of the joints of relations of one form."""
         return [self._joint(links) for links in _links_of_joints(places)]
 
     def _ends(self, places: list[_Place]) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class Loop:
             start += constraint.rows
 
     def keeping(self, rows: Sequence[int] | np.ndarray) -> Loop:
-        """The same loop, of which only these rows count."""
+        """A copy of this loop of which only these rows count."""
         counts = np.isin(np.arange(self.rows), rows)
         kept = [replace(c, kept=tuple(np.flatnonzero(counts[part]).tolist())) for c, part in self.parts()]
         return replace(self, constraints=tuple(kept))

@@ -125,7 +125,7 @@ class Embedding:
 
     @cached_property
     def _solved_stacks(self) -> list[_Stack]:
-        """The clusters with a solution, of each stack."""
+        """For each stack, its clusters that have a solution γ."""
         solved = np.array(self.explicit, bool)
         stacks = (_Stack._make(array[solved[stack.loops]] for array in stack) for stack in self.stacks)
         return [stack for stack in stacks if len(stack.loops)]

@@ -15,18 +15,18 @@ from coupler.model.wording import listed
 
 
 def described(loop: Loop, tree: Tree) -> str:
-    """A loop in words: its constraints, as they were described, and its joints."""
+    """A description of a loop for messages: its constraints, as the user described them, and its joints."""
     kind = "loop" if any(isinstance(constraint, LoopConstraint) for constraint in loop.constraints) else "coupling"
     return f"the {kind} {names_of(loop)} of joints {listed(tree.links[link].joint for link in loop.links)}"
 
 
 def names_of(loop: Loop) -> str:
-    """The names of the constraints of a loop that were described, without recognised closed forms."""
+    """The names of a loop's constraints that the user described; recognised closed forms are left out."""
     return listed(c.name for c in loop.constraints if isinstance(c, LoopConstraint) or not c.recognised)
 
 
 def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
-    """In words, how far open the worst constraint of a loop is, in units that a user can check.
+    """A phrase that says how far open the worst constraint of a loop is, in units that a user can check.
 
     Args:
         closure: all loops.

@@ -18,7 +18,7 @@ _ALLOWED = 1e-8  # joints allow a unit twist of which they forbid less: rows are
 
 @dataclass(frozen=True)
 class IdleFreedom:
-    """A motion in which no other body takes part.
+    """A motion of some links in which no other body takes part.
 
     Attributes:
         loop: the number of the loop.

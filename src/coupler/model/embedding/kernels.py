@@ -19,12 +19,12 @@ def copy(entry: View) -> None:
 
 
 def root(pose: View) -> None:
-    """The output body sees itself."""
+    """Sets the pose of the output body against itself: the identity."""
     pose.E, pose.r = np.eye(3), np.zeros(3)
 
 
 def rest(motion: View) -> None:
-    """The output body does not move against itself."""
+    """Sets the motion of the output body against itself: zero."""
     motion.V = motion.A = np.zeros(6)
 
 
@@ -104,12 +104,12 @@ def relation_bias(constraint: RelationConstraint) -> Kernel:
 
 
 def column_of_loop(column: View) -> None:
-    """A joint on the way to the second end moves it with T s; one on the way to the first, with −T s."""
+    """Sets a column of K: T s for a joint on the way to the second end, −T s for one on the way to the first."""
     column.K = column.sign * (column.T @ column.s)
 
 
 def clear(column: View) -> None:
-    """The column of a joint that the constraint does not couple."""
+    """Clears a column of K, for a joint that the constraint does not couple."""
     column.K = np.zeros(column.K.shape)
 
 

@@ -28,10 +28,10 @@ class LoopConstraint:
         kind: what holds the frames together, in standard form.
         ends: the two links; within a cluster, None for its output body.
         frames: transforms from each link's frame to the held frame, with the axes of the standard form.
-        turn: the rotation from there back to the axes in which the loop joint was described.
+        turn: the rotation from the standard form back to the axes in which the loop joint was described.
         ways: the links whose joints it couples, on the way to each end.
         rows: the number of its equations.
-        kept: which of them count; the others follow from these.
+        kept: the equations that count; the others follow from these.
     """
 
     name: str
@@ -73,7 +73,7 @@ class LoopConstraint:
 
     @property
     def connection(self) -> Hashable:
-        """Which links it couples, and how."""
+        """A key for the links that it couples, and for how it couples them."""
         return self.ends, self.ways
 
     @property
@@ -84,12 +84,12 @@ class LoopConstraint:
         return frames | {"turn": self.turn} | {x: np.asarray(value) for x, value in self.kind.lengths().items()}
 
     def within(self, number: Mapping[Any, int]) -> LoopConstraint:
-        """The same constraint, with links by their numbers in a cluster."""
+        """A copy whose links go by their numbers in a cluster; `number` maps links to these."""
         ways = tuple(tuple(number[link] for link in way) for way in self.ways)
         return replace(self, ends=tuple(map(number.get, self.ends)), ways=ways)
 
     def at(self, constants: Any, first: Transform, second: Transform) -> LoopEquations:
-        """Its equations, for its constants by name and the poses of its two links."""
+        """The constraint's equations, for its constants by name and the poses of its two links."""
         start = Transform(constants.first_E, constants.first_r) @ first
         end = Transform(constants.second_E, constants.second_r) @ second
         return LoopEquations(self.kind.with_lengths(constants), list(self.kept), end @ start.inverse(), end)
@@ -122,7 +122,7 @@ class LoopEquations:
 
     @cached_property
     def T(self) -> Array:
-        """Kept rows × 6: the same for a motion in the output body's frame."""
+        """Kept rows × 6: ∂φ/∂m for a motion m given in the output body's frame."""
         return self.wrenches @ self.end.matrix()
 
     def bias(self, first: LinkMotion, second: LinkMotion) -> Array:
@@ -138,5 +138,5 @@ class LoopEquations:
 
 
 def _nudged(X: Transform, m: Array) -> Transform:
-    """X with its second frame moved by the small motion m, given in that frame: exact to first order."""
+    """The transform X after its second frame has made the small motion m, given in that frame; exact to first order."""
     return Transform(X.E - skew(m[:3]) @ X.E, X.r + X.E.T @ m[3:])

@@ -88,7 +88,7 @@ class Motion:
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of joint, equal to others of its form."""
+    """A kind of joint as a key: kinds of one form are equal."""
 
     form: Hashable
     joint: Joint = field(compare=False)
@@ -117,6 +117,6 @@ def _within(kind: Joint, q: np.ndarray) -> np.ndarray:
 
 
 def _batch(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Both with the same leading dimensions."""
+    """Two arrays, broadcast to the same leading dimensions."""
     shape = np.broadcast_shapes(a.shape[:-1], b.shape[:-1])
     return np.broadcast_to(a, (*shape, a.shape[-1])), np.broadcast_to(b, (*shape, b.shape[-1]))

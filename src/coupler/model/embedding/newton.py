@@ -30,7 +30,7 @@ def newton_program(tree: Tree, loops: Sequence[Loop]) -> Program:
     vanishes faster than φ, as in Levenberg's and Marquardt's method.
 
     Args:
-        loops: what to close. Only kept rows are solved for; the others must follow from them.
+        loops: the loops to close. Only kept rows are solved for; the others must follow from them.
     """
     b = Builder("newton", tree.parameters)
     p, n = b.input("p", tree.nq), tree.nv
@@ -99,14 +99,14 @@ class _Solver:
 
 
 def _begin(cluster: View) -> None:
-    """N = φᵀφ 1, to which K W Kᵀ is added; never quite zero, so that what is closed stays as it is."""
+    """Sets N = φᵀφ 1, to which K W Kᵀ is added; never quite zero, so that closed loops stay as they are."""
     f = cluster.f
     cluster.N, cluster.right = (f @ f + _NEVER_ZERO) * np.eye(len(f)), f
     cluster.longest = np.array(0.0)
 
 
 def _accumulate(progress: View, cluster: View, column: View) -> None:
-    """N += K W Kᵀ, and φ − K d on the right-hand side, where d = x − start is how far x has come."""
+    """Adds K W Kᵀ to N, and −K d to φ on the right-hand side, where d = x − start is how far x has come."""
     cluster.N += column.weight * np.outer(column.K, column.K)
     cluster.right -= column.K * (column.x - column.start) * progress.pull
 
@@ -116,7 +116,7 @@ def _solve(cluster: View) -> None:
 
 
 def _step_of(progress: View, cluster: View, column: View) -> None:
-    """From how far x has come to −W Kᵀ N⁻¹ (φ − K d)."""
+    """Computes the step, from the d that x has come so far to −W Kᵀ N⁻¹ (φ − K d)."""
     column.step = -column.weight * (column.K @ cluster.force) - (column.x - column.start) * progress.pull
     cluster.longest = np.maximum(cluster.longest, np.abs(column.step))
 
@@ -127,19 +127,19 @@ def _add_step(cluster: View, column: View) -> None:
 
 
 def _start(progress: View) -> None:
-    """No round has been made."""
+    """Sets the initial progress: no round has been made."""
     progress.round = np.array(0.0)
 
 
 def _begin_round(progress: View) -> None:
-    """Resets residual and step. In late rounds nothing pulls back to the start: closed matters more than near."""
+    """Resets residual and step. Late rounds ignore the distance from the start: closed matters more than near."""
     progress.worst = progress.longest = np.array(0.0)
     progress.round += 1.0
     progress.pull = np.where(progress.round < _NEAR, 1.0, 0.0)
 
 
 def _note_worst(progress: View, cluster: View) -> None:
-    """The largest residual so far, and the longest step."""
+    """Notes the largest residual so far, and the longest step."""
     worst = progress.worst
     for value in cluster.f:
         worst = np.maximum(worst, np.abs(value))

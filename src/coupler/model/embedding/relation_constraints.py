@@ -28,7 +28,7 @@ class RelationConstraint:
         links: the links whose joints it couples, in the order in which the function takes their positions.
         kinds: these joints.
         rows: the number of its equations.
-        kept: which of them count; the others follow from these.
+        kept: the equations that count; the others follow from these.
         traced_as: equal for functions that differ only in their numbers.
         function: φ, of all position entries in one vector, and of the numbers.
         numbers: the numbers of this constraint.
@@ -97,7 +97,7 @@ class RelationConstraint:
         return {"numbers": self.numbers}
 
     def within(self, number: Mapping[Any, int]) -> RelationConstraint:
-        """The same constraint, with links by their numbers in a cluster."""
+        """A copy whose links go by their numbers in a cluster; `number` maps links to these."""
         return replace(self, links=tuple(number[link] for link in self.links))
 
     def residual(self, numbers: Array, q: Sequence[Array]) -> Array:

@@ -38,7 +38,7 @@ _MOVES = (0.1, 0.25)  # rad or m: how far a loop is moved on to see whether rows
 
 @dataclass(frozen=True, eq=False)
 class Some(LoopKind):
-    """Some rows of a kind of loop.
+    """A kind of loop of which only some rows are kept.
 
     Attributes:
         whole: the kind.
@@ -158,12 +158,12 @@ def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class _Kept:
-    """Rows of a loop that are enough.
+    """The rows of a loop that are kept.
 
     Attributes:
-        rows: their numbers.
-        samples: the numbers of the samples in which the loop nearly closes and has their rank.
-        motions: for each of these a velocity that they allow, of size one.
+        rows: the numbers of these rows.
+        samples: the numbers of the samples in which the loop nearly closes and these rows have full rank.
+        motions: for each sample a velocity of size one that the rows allow.
     """
 
     rows: np.ndarray

@@ -65,12 +65,12 @@ class Solution:
         return {"numbers": self.function.numbers}
 
     def within(self, number: Mapping[Any, int]) -> Solution:
-        """The same solution, with links by their numbers in a cluster."""
+        """A copy whose links go by their numbers in a cluster; `number` maps links to these."""
         inputs, outputs = (tuple(number[link] for link in links) for links in (self.inputs, self.outputs))
         return replace(self, inputs=inputs, outputs=outputs)
 
     def positions(self, numbers: Any, known: Mapping[int, Any]) -> dict[int, Any]:
-        """By link, the positions of the dependent joints, for its numbers and known positions of the others."""
+        """Positions of the dependent joints, by link, for the solution's numbers and known positions of the others."""
         given = self.function(np.concatenate([known[link] for link in self.inputs]), numbers)
         starts = np.cumsum([0, *self.sizes])
         places = zip(self.outputs, starts[:-1], starts[1:], strict=True)
@@ -99,7 +99,7 @@ class Solutions:
         return sorted((x for solutions in self.of_loop for x in solutions or ()), key=lambda x: x.level)
 
     def _solved(self, constraints: Sequence[Constraint]) -> dict[str, str]:
-        """See the attribute `solved`."""
+        """The names of constraints that couplings solve, each with the coupling's name."""
         links = {constraint.name: set(constraint.links) for constraint in constraints}
         solved: dict[str, str] = {}
         for coupling in self.couplings.values():
@@ -163,7 +163,7 @@ class Solutions:
         return np.array([c.name not in self.solved for c in loop.constraints for _ in range(c.rows)])
 
     def start(self) -> np.ndarray:
-        """Where joints start; in clusters whose solution does not exist there, random positions where it does."""
+        """Start positions of joints; in clusters without a solution there, random positions that have one."""
         p, rng, motion = self.closure.motion.start(), np.random.default_rng(0), self.closure.motion
         broken = np.zeros(0, int)
         for _ in range(_TRIES):
@@ -174,7 +174,7 @@ class Solutions:
             links = self.closure.loops[broken[0]].links
             p[self.tree.positions_of(links)] = motion.random(rng, links)
         names = listed(c.name for i in set(broken.tolist()) for c in self.closure.loops[i].constraints)
-        raise ModelError(f"coupling {names}: its function gives no finite positions, wherever it is asked")
+        raise ModelError(f"coupling {names}: its function gives no finite positions wherever it was tried")
 
     def spread(self, p: np.ndarray) -> np.ndarray:
         """Positions of one state or several, with the dependent ones replaced by those of the solutions."""

@@ -121,7 +121,7 @@ class States(ClosedStates):
         )
 
     def _positions_of(self, entries: np.ndarray) -> np.ndarray:
-        """Which entries of p belong to joints with some of these entries of w."""
+        """Flags for the entries of p of joints that have some of these entries of w."""
         sizes = np.diff(self.tree.q_start)
         joints = np.array([entries[self.tree.velocities(link)].any() for link in range(len(sizes))])
         return np.repeat(joints, sizes)
@@ -141,6 +141,6 @@ class States(ClosedStates):
 
 
 def held(joints: Iterable[str]) -> str:
-    """A remark for messages that joints are held; empty if none is."""
+    """A phrase for messages that says which joints are held; empty if none is."""
     joints = list(joints)
     return clause(joints, "joint {} is held", "joints {} are held") if joints else ""

@@ -48,7 +48,7 @@ class _Axial(Joint):
         object.__setattr__(self, "axis", unit_axis(self.kind, self.axis))
 
     def _along_z(self) -> tuple[np.ndarray, Self]:
-        """The rotation that turns its axis to z, and the same joint along z."""
+        """The rotation that turns its axis to z, and this joint with z as its axis."""
         return np.vstack([plane_across(self.axis), self.axis]), self.with_values(axis=np.array(Z))
 
     def _off_axis(self, r: Array) -> Array:

@@ -40,7 +40,7 @@ class ChunkFile:
         """Scans the file, without reading its rows.
 
         Args:
-            head: how it must begin, if that is known.
+            head: the bytes with which the file must begin, if they are known.
 
         Raises:
             ModelError: for a file that does not exist, is not a log, or is damaged; also when its columns are read.
@@ -143,7 +143,7 @@ class ChunkFile:
         return _OPEN_END
 
     def _frame(self, file: BinaryIO, size: int) -> tuple[bytes, int, int] | None:
-        """Kind, rows and length of the next record; None if it is not complete."""
+        """The kind, number of rows and length of the next record; None if the record is not complete."""
         at, frame = file.tell(), file.read(FRAME.size)
         if len(frame) < FRAME.size or not any(frame):  # file systems may write zeros before the data
             return None

@@ -17,7 +17,7 @@ DTYPES = ("float64", "float32")
 
 @dataclass(frozen=True, eq=False)
 class Heading:
-    """What a log contains besides its rows.
+    """The heading of a log: everything besides its rows.
 
     Attributes:
         robot: the name of the robot.
@@ -53,7 +53,7 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], contacts: int) -> None:
     nq, nv = (next((shapes[name][-1] for name in names if shapes.get(name)), 0) for names in (("q",), ("v", "tau")))
     wanted = row_shapes(nq, nv, contacts)
     if "times" not in shapes:
-        raise ModelError("there are no times")
+        raise ModelError("the column 'times' is missing; every log has it")
     for name, shape in shapes.items():
         if shape != wanted.get(name):
             fault = f"has the shape {shape} in a row, and must have {wanted[name]}" if name in wanted else "is unknown"
@@ -61,10 +61,10 @@ def check_shapes(shapes: Mapping[str, tuple[int, ...]], contacts: int) -> None:
 
 
 def chosen_columns(record: str | Iterable[str] | None) -> tuple[str, ...]:
-    """The columns to keep, in order: the named ones and the times; all, for None.
+    """The columns to keep, in order: the named ones and the times; all columns for None.
 
     Raises:
-        ModelError: for a name that is not one of a column.
+        ModelError: for a name that no column has.
     """
     if record is None:
         return COLUMNS

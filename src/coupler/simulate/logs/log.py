@@ -25,7 +25,7 @@ _PART = 4 << 20  # bytes of the rows that are processed at a time
 
 
 class Source(Protocol):
-    """Where the rows of a log are: an object with a heading that returns parts of columns."""
+    """The source of a log's rows: an object with a heading that returns parts of columns."""
 
     heading: Heading
     rows: int
@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class Log:
-    """What happened in a run: T rows for nc candidate contacts.
+    """The log of a run: T rows for nc candidate contacts.
 
     Columns of a log in a file are read on first access, and kept. A log that is too large for that can be read in
     pieces: `log[1000:2000]` has some rows, `log[::10]` every tenth, and `parts` iterates over all of them. A column
@@ -89,7 +89,7 @@ class Log:
         contacts, joints = (tuple(str(name) for name in names) for names in (contacts, joints))
         arrays = {name: _array(name, columns[name]) for name in sorted(columns, key=_order)}
         if "times" not in arrays or arrays["times"].ndim != 1:
-            raise ModelError("a log has times, a list of numbers")
+            raise ModelError("a log needs 'times', a list of numbers")
         rows = len(arrays["times"])
         for name, array in arrays.items():
             if array.shape[:1] != (rows,):
@@ -154,7 +154,7 @@ class Log:
             pressed = int((forces.max(axis=0) > 0.0).sum())
             lines.append(f"  contacts  {pressed} of {len(self.contacts)} pressed, with up to {forces.max():.4g} N")
         if len(self) and "residuals" in self.columns and self.contacts:
-            lines.append(f"  residual  {np.nanmax(self.residuals):.2g} m/s at the most")
+            lines.append(f"  residual  {np.nanmax(self.residuals):.2g} m/s at most")
         lines.append(f"  columns   {', '.join(self.columns)}")
         return "\n".join([*lines, f"  note      {self.note}"] if self.note else lines)
 

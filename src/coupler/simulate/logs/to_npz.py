@@ -66,6 +66,6 @@ class NpzColumns:
 
 
 def _identity(path: Path) -> tuple[int, int, int]:
-    """What distinguishes a file from another one in its place."""
+    """A key that tells a file from another one that later takes its place."""
     info = os.stat(path)
     return info.st_ino, info.st_size, info.st_mtime_ns

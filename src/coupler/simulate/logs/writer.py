@@ -146,7 +146,7 @@ class LogWriter:
             self._used, self._kept, start = i + n, self._kept + n, start + n
 
     def is_due(self) -> bool:
-        """Whether rows must be written now, because the next call may come too late, if it takes as long as this one.
+        """Whether rows must be written now: the next call may come too late if it takes as long to come as this one.
 
         Rows that are more than a second apart are written one by one.
         """

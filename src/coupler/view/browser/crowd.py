@@ -22,15 +22,15 @@ _APART = 0.9  # times their largest extent
 
 
 class Crowd:
-    """Robots on a grid, drawn body by body for all of them at once, and played.
+    """Robots on a grid that play a rollout; each body is drawn for all of them at once.
 
     Attributes:
-        figure: what each looks like.
-        transport: the time that is shown, and whether it goes on.
+        figure: what each robot looks like.
+        transport: the time that is shown, and whether it is playing.
     """
 
     def __init__(self, server: ViserServer, figure: Figure, rollout: Rollout) -> None:
-        """Adds them to the scene, and a panel to the current container, and plays."""
+        """Adds the robots to the scene and a panel to the current container, and plays."""
         self.figure, self._server, self._row = figure, server, -1
         q = np.asarray(rollout.q, float).reshape(-1, *rollout.q.shape[-2:])
         self._chosen = np.unique(np.linspace(0, len(q) - 1, min(len(q), MOST)).astype(int))
@@ -46,7 +46,7 @@ class Crowd:
         self.transport.stop()
 
     def _grid(self) -> np.ndarray:
-        """Where each robot is shifted to, (robots, 3), m."""
+        """The shift of each robot to its place on the grid, (robots, 3), m."""
         size = _APART * self.figure.size
         columns = int(np.ceil(np.sqrt(len(self._q))))
         across = [axis for axis in np.eye(3) if not (axis @ self.figure.up)]

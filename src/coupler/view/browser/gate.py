@@ -1,7 +1,7 @@
 """A gate before the viewer's server: it lets in those who know a token.
 
-Who opens the address with the token gets a cookie, and from then on the cookie counts, for pages and WebSockets alike.
-All that passes is handed on as it is, one connection for each request.
+A browser that opens the address with the token gets a cookie, which counts from then on, for pages and WebSockets
+alike. Requests that pass are handed on unchanged, one connection for each.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
-_HEAD = 1 << 16  # bytes of a request before its body, at the most
+_HEAD = 1 << 16  # bytes of a request before its body, at most
 _PATIENCE = 10.0  # s, for a request to come
 _CLOSING = 0.05  # s, for connections to close
 _REFUSED = (
@@ -23,14 +23,14 @@ _REFUSED = (
 
 
 class Gate:
-    """A proxy that listens on one port and hands on to another of this machine.
+    """A proxy that listens on one port and forwards to another port of this machine.
 
     Attributes:
-        token: what a browser has to know.
+        token: the token that a browser has to know.
     """
 
     def __init__(self, host: str, port: int, behind: int) -> None:
-        """Starts it in a thread of its own.
+        """Starts the gate in a thread of its own.
 
         Raises:
             OSError: if the port cannot be listened on.
@@ -80,7 +80,7 @@ class Gate:
             writer.close()
 
     def _answer(self, head: bytes) -> bytes | None:
-        """What to answer by ourselves; None for a request that may pass."""
+        """The gate's own answer to a request; None for a request that may pass."""
         first, *lines = head.decode("latin-1").split("\r\n")
         target = urlsplit(first.split(" ")[1] if first.count(" ") == 2 else "/")
         given = parse_qs(target.query).get("token", [""])[0]

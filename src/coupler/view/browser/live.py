@@ -35,17 +35,17 @@ _BUSY = 0.8  # of a frame: what steps may take, so that the picture still moves
 
 
 class Live:
-    """Runs a simulation in a thread, at the speed of the clock or as near to it as it comes.
+    """Runs a simulation in a thread, in real time or as near to it as the machine allows.
 
     Attributes:
-        simulation: what runs.
-        running: whether it goes on.
-        pull: the spring by which a user pulls; None if not.
-        wrong: why it stopped, until it runs again.
+        simulation: the simulation.
+        running: whether it is running, not paused.
+        pull: the spring by which a user pulls; None if there is none.
+        wrong: why the simulation stopped, until it runs again.
     """
 
     def __init__(self, server: ViserServer, scene: RobotScene, simulation: Simulation, control: Control) -> None:
-        """Adds its panel to the current tab, and runs."""
+        """Adds the simulation's panel to the current tab, and runs."""
         self.simulation, self.running, self.pull = simulation, True, None
         self._scene, self._server, self._control = scene, server, control
         self._asked: deque[Callable[[], None]] = deque()  # by browsers, to be done between two steps
@@ -69,7 +69,7 @@ class Live:
         self._thread.join()
 
     def run(self, running: bool) -> None:
-        """Goes on or pauses."""
+        """Continues or pauses."""
         self.running, self.wrong = running, ""
         self.button.label = "Pause" if running else "Run"
 
@@ -115,7 +115,7 @@ class Live:
         return max(coefficients, default=self.simulation.options.friction)
 
     def _set_friction(self, coefficient: float) -> None:
-        """Goes on with another simulation, which has to be compiled first."""
+        """Continues with another simulation, which has to be compiled first."""
         if self._asked:
             return  # a slider that is moved asks for many
         self._tell("compiling …")
@@ -180,7 +180,7 @@ class Live:
             return  # the first step reports it
 
     def _acting(self, simulation: Simulation) -> Acting:
-        """What the user's controllers want."""
+        """The forces and controls that the user's controllers return."""
         try:
             return self._control.at(simulation.time, simulation.q, simulation.v)
         except Exception as error:
@@ -204,7 +204,7 @@ class Live:
         return None if pull is None else pull.force(self.simulation.q, self.simulation.v)
 
     def _weights(self) -> np.ndarray | None:
-        """What gravity beyond the robot's own does to its bodies, (bodies, 6)."""
+        """Forces on bodies, (bodies, 6), by which the chosen gravity differs from the robot's own; None for none."""
         if not self._extra.any():
             return None
         T = body_poses(self.simulation.robot, self.simulation.q)
@@ -248,7 +248,7 @@ def live_viewer(
     host: str = LOOPBACK,
     port: int = PORT,
 ) -> Viewer:
-    """A simulation that runs while it is looked at."""
+    """A viewer of a simulation that runs while it is watched."""
     server = started(host, port)
     scene = scene_of(server, simulation.robot, simulation.q[None])
     control = Control(controller, motors)

@@ -1,4 +1,4 @@
-"""What is drawn over a moving robot: contact points and forces, friction cones, ways of frames."""
+"""Overlays of a moving robot: contact points and forces, friction cones, and paths of frames."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _CONE_HEIGHT, _SIDES = 0.12, 28  # of a cone, over the robot's size, and how man
 
 
 class Overlays:
-    """Contacts of one instant, and ways of frames.
+    """Contacts of one instant, and paths of frames.
 
     Args:
-        size: of the robot, m.
+        size: the robot's size, m.
         metres_per_newton: the scale of arrows.
 
     Attributes:
@@ -94,7 +94,7 @@ class Overlays:
             self._balls.points = points.astype(np.float32)
 
     def trace(self, ways: dict[str, np.ndarray]) -> None:
-        """Shows the ways of frames, (n, 3) each, m, instead of those that were shown."""
+        """Shows the paths of frames, (n, 3) each, m, in place of earlier ones."""
         for trace in self._traces:
             trace.remove()
         self._traces = []

@@ -37,8 +37,8 @@ def save_page(
         robot: the robot that moved.
         log: the log of the run.
         path: the page to write, ".html".
-        frames_per_second: of the run's time, up to 1800 frames in all.
-        trace: names of frames, contact points or bodies whose ways are drawn.
+        frames_per_second: frames for each second of the run, up to 1800 frames in all.
+        trace: names of frames, contact points or bodies whose paths are drawn.
 
     Returns:
         The path.

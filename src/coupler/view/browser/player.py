@@ -1,4 +1,4 @@
-"""Playing a recording: play, pause, scrub, speed; contacts and ways of frames; plots under the same cursor."""
+"""Plays a recording: play, pause, scrub, speed; contacts and paths of frames; plots with the same cursor."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Player:
     """Shows a recording over time.
 
     Attributes:
-        recording: what is played.
-        transport: its time, and whether it plays.
+        recording: the recording.
+        transport: the time that is shown, and whether it is playing.
         overlays: contacts and traces.
     """
 
     def __init__(self, server: ViserServer, scene: RobotScene, recording: Recording) -> None:
-        """Adds its panel to the current tab, and plays."""
+        """Adds the player's panel to the current tab, and plays."""
         self.recording, self._scene, self._server, self._row = recording, scene, server, -1
         self.overlays = Overlays(server, scene.figure.size, recording.force_scale(scene.figure.size))
         self.transport = Transport(server.gui, recording.start, recording.end, self._show)
@@ -82,12 +82,12 @@ class Player:
 
 
 def camera_states(recording: Recording) -> np.ndarray:
-    """States that a camera has to see."""
+    """States of a recording that the camera has to see."""
     return recording.q[np.unique(np.linspace(0, len(recording.times) - 1, _SEEN).astype(int))]
 
 
 def log_viewer(robot: Robot, log: Log, host: str = LOOPBACK, port: int = PORT) -> Viewer:
-    """A robot that plays a log."""
+    """A viewer in which a robot plays a log."""
     recording = Recording.of(robot, log)
     server = started(host, port)
     scene = scene_of(server, robot, camera_states(recording))

@@ -23,7 +23,7 @@ class CursorPlots:
     """A plot for each quantity of a recording."""
 
     def __init__(self, server: ViserServer, recording: Recording) -> None:
-        """Adds them to the current container."""
+        """Adds the plots to the current container."""
         rows = np.unique(np.linspace(0, len(recording.times) - 1, _POINTS).astype(int))
         self._times, self._plots, self._last = recording.times[rows], list[tuple[Any, list[np.ndarray]]](), 0.0
         if len(rows) < 2:
@@ -58,7 +58,7 @@ class CursorPlots:
             plot.data = (self._times, *lines, self._line(lines, now))
 
     def _line(self, lines: list[np.ndarray], now: float) -> np.ndarray:
-        """Next to vertical: from the lowest value to the highest between two neighbours in time."""
+        """The line at a time: nearly vertical, from the lowest value to the highest between two neighbours in time."""
         line, k = np.full(len(self._times), np.nan), int(np.searchsorted(self._times, now))
         k = min(max(k, 1), len(self._times) - 1)
         line[k - 1 : k + 1] = np.nanmin(lines), np.nanmax(lines)
@@ -66,7 +66,7 @@ class CursorPlots:
 
 
 def _room(values: np.ndarray) -> tuple[float, float]:
-    """From a little below the lowest to a little above the highest."""
+    """The range of an axis: from a little below the lowest value to a little above the highest."""
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     margin = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     return low - margin, high + margin

@@ -1,4 +1,4 @@
-"""Sliders for the independent coordinates; what depends on them, and how well loops are closed, is shown below."""
+"""Sliders for the independent coordinates, with dependent joints and errors of loops shown below."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class PosePanel:
     Attributes:
         posing: the robot's pose.
         scene: the robot in the scene.
-        sliders: of all coordinates.
-        message: why the robot does not come further.
+        sliders: the sliders of all coordinates.
+        message: why the robot cannot move further.
     """
 
     def __init__(self, server: ViserServer, posing: Posing, scene: RobotScene) -> None:
-        """Adds it to the current tab, and moves the robot in the scene."""
+        """Adds the panel to the current tab, and moves the robot in the scene."""
         self.posing, self.scene, self._gui = posing, scene, server.gui
         self._random = np.random.default_rng(_RANDOM_SEED)
         self._changed, self._stopped, self._quiet = threading.Event(), False, False
@@ -110,7 +110,7 @@ class PosePanel:
             self.place(self.posing.robot.keyframes[name][0])
 
     def place(self, q: np.ndarray) -> None:
-        """Goes to a configuration at once, and takes the sliders there."""
+        """Moves the robot to a configuration at once, and updates the sliders."""
         try:
             self.posing.reset(q)
         except ModelError as error:
@@ -142,7 +142,7 @@ class PosePanel:
 
 
 def _marks(coordinate: Coordinate) -> tuple[tuple[float, str], ...] | None:
-    """Limits below a slider; of an angle without any, that it goes once around."""
+    """The marks below a slider: its limits, or −π and π for an angle without limits; None for no marks."""
     low, high = coordinate.low, coordinate.high
     if coordinate.limited:
         return (low, f"{low:.3g}"), (high, f"{high:.3g}")

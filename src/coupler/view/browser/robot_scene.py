@@ -16,8 +16,8 @@ from coupler.view.figure.surface import turned_to
 if TYPE_CHECKING:
     from viser import ViserServer
 
-_FAINT = 0.13  # the opacity of what is not highlighted
-_GLASS = 0.4  # of what is seen through
+_FAINT = 0.13  # the opacity of bodies that are not highlighted
+_GLASS = 0.4  # the opacity of bodies that are made transparent
 _SPRING = (90, 96, 108)
 _MOVED = 1e-9  # m and parts of a quaternion: a body that moved less is not sent
 
@@ -26,9 +26,9 @@ class RobotScene:
     """A robot in a scene.
 
     Attributes:
-        figure: what it looks like.
-        poses: those of all bodies that are shown now.
-        highlighted: names of the bodies that are; none, if none stands out.
+        figure: what the robot looks like.
+        poses: the poses of all bodies that are shown now.
+        highlighted: names of the highlighted bodies; empty if there are none.
     """
 
     def __init__(self, server: ViserServer, figure: Figure) -> None:
@@ -59,7 +59,7 @@ class RobotScene:
         self.show(self.poses)
 
     def show(self, poses: np.ndarray) -> None:
-        """Moves all bodies to their poses, (1 + bodies, 4, 4); what has not moved is not sent again."""
+        """Moves all bodies to their poses, (1 + bodies, 4, 4); bodies that have not moved are not sent again."""
         self.poses = poses
         places = np.concatenate([wxyz_of(poses), poses[:, :3, 3]], axis=1)
         moved = ~(np.abs(places - self._shown).max(axis=1) < _MOVED)
@@ -87,7 +87,7 @@ class RobotScene:
         self._paint()
 
     def highlight(self, bodies: Iterable[str]) -> None:
-        """Makes all but these bodies transparent; none of them, if there are none."""
+        """Makes all bodies but these transparent; no body if none is given."""
         self.highlighted = frozenset(bodies)
         self._paint()
 
@@ -101,7 +101,7 @@ class RobotScene:
                 mesh.opacity = None if opacity >= 1.0 else opacity
 
     def on_click(self, callback: Callable[[str], None]) -> None:
-        """Calls a function with the name of a body that is clicked; what is under the cursor is outlined."""
+        """Calls a function with the name of a body that is clicked; the body under the cursor is outlined."""
         for solid, mesh in zip(self.figure.solids, self._meshes, strict=True):
             if solid.body != GROUND:
                 mesh.on_click(lambda _, body=solid.body: callback(body))
@@ -118,7 +118,7 @@ class RobotScene:
 
 
 def dress(server: ViserServer, figure: Figure, low: np.ndarray, high: np.ndarray) -> None:
-    """Light, the ground, and a camera that sees all between two corners, 3 each, m."""
+    """Adds light, the ground, and a camera that sees all between two corners, 3 each, m."""
     scene, up = server.scene, figure.up
     scene.set_up_direction(tuple(up))
     scene.world_axes.visible = False
@@ -152,9 +152,9 @@ def dress(server: ViserServer, figure: Figure, low: np.ndarray, high: np.ndarray
 
 
 def _light(scene: Any, camera: Camera) -> None:
-    """Light from the sky, from the camera's side, and that of viser, which casts shadows.
+    """Adds light from the sky and from the camera's side to viser's own light, which casts shadows.
 
-    Light from a picture all around, which viser has by default, takes seconds a frame without a graphics card.
+    Viser's default, light from a picture all around, takes seconds a frame without a graphics card.
     """
     scene.configure_environment_map(None)
     scene.configure_default_lights(cast_shadow=True)
@@ -203,7 +203,7 @@ def rgb(colour: Any) -> tuple[int, int, int]:
 
 
 def linear_rgb(colour: Any) -> tuple[int, int, int]:
-    """Red, green and blue for what viser draws many times, arrows among them: it takes their colours to be linear."""
+    """Red, green and blue for objects that viser draws in batches, such as arrows: it takes these colours as linear."""
     return rgb([x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in map(float, colour[:3])])
 
 

@@ -1,4 +1,4 @@
-"""The server that a browser asks: on this machine alone, unless told otherwise."""
+"""The server for browsers, which only this machine can reach unless asked otherwise."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _STARTING = held_at_fork(threading.Lock())  # between finding a free port and li
 
 
 class Server:
-    """A running viser server, and the gate before it where others may reach it.
+    """A running viser server, with a gate in front if other machines may reach it.
 
     Attributes:
         viser: the server.
@@ -42,8 +42,8 @@ class Server:
 def started(host: str = LOOPBACK, port: int = PORT) -> Server:
     """Starts a server.
 
-    On an address of this machine alone, anybody on this machine may look. On any other, the address to open contains a
-    token, and who does not know it is refused.
+    On an address of this machine alone, anybody on this machine may look. On any other address, a browser needs the
+    token that the address to open contains; others are refused.
 
     Args:
         host: the address to listen on; "0.0.0.0" for all.

@@ -1,4 +1,4 @@
-"""Play, pause, scrub and speed: a time that goes on with the clock, or where a user takes it."""
+"""Play, pause, scrub and speed: controls of a time that runs with the clock or follows the user."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 SPEEDS = ("0.05 ×", "0.1 ×", "0.25 ×", "0.5 ×", "1 ×", "2 ×", "4 ×")
 _SHORTEST = 1e-6  # s, of a slider
 _FRAMES = 30.0  # a second
-_LONGEST = 0.25  # s: what a frame goes on at the most, after the machine was busy
+_LONGEST = 0.25  # s: the most by which a frame advances the time, after the machine was busy
 _SETTLED = 0.4  # s after a user let go of the slider
 
 
@@ -22,11 +22,11 @@ def speed_of(text: Any) -> float:
 
 
 class Transport:
-    """Controls of a time, and the thread that moves it.
+    """Controls of a time, and the thread that advances it.
 
     Attributes:
         time: the time that is shown, s.
-        playing: whether it goes on.
+        playing: whether the time is running.
         button, slider: controls.
     """
 
@@ -35,8 +35,8 @@ class Transport:
 
         Args:
             gui: viser's.
-            start, end: of what is shown, s.
-            show: shows a time, s, given whether it is playing.
+            start, end: the range of times, s.
+            show: a function that shows a time, s; it is also told whether the time is running.
         """
         self.time, self.playing, self._start, self._end, self._show = start, True, start, end, show
         self._speed, self._scrubs, self._wake, self._stopped = 1.0, 0, threading.Event(), False
@@ -66,7 +66,7 @@ class Transport:
         self._wake.set()
 
     def play(self, playing: bool) -> None:
-        """Goes on or pauses; at the end, starts again."""
+        """Continues or pauses; at the end, starts again."""
         if playing and self.time >= self._end:
             self.time = self._start
         self.playing = playing
@@ -74,7 +74,7 @@ class Transport:
         self._wake.set()
 
     def wake(self) -> None:
-        """Shows the same time again."""
+        """Shows the present time again."""
         self._wake.set()
 
     def _scrubbed(self, event: Any) -> None:
@@ -100,7 +100,7 @@ class Transport:
             self._wake.clear()
 
     def _settle(self) -> None:
-        """Sends the slider's place once more: what was still on its way to a slow browser may have moved it since."""
+        """Sends the slider's value once more, since late messages to a slow browser may have moved it."""
         self._scrubs = 0
         self.slider.value = self.slider.min if self.time > self._start else self.slider.max  # else it is not sent
         self._place_slider()

@@ -1,4 +1,4 @@
-"""The cluster tree beside the robot: what is pointed at is highlighted and described."""
+"""The cluster tree beside the robot: the part under the cursor is highlighted and described."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class TreePanel:
     """The cluster tree: the cluster under the cursor, or whose body is clicked, is highlighted in the scene.
 
     Attributes:
-        field: the name of what is highlighted.
-        about: what is known of it.
+        field: the text field with the name of what is highlighted.
+        about: the description of what is highlighted.
     """
 
     def __init__(self, server: ViserServer, scene: RobotScene) -> None:
-        """Adds it to the current tab."""
+        """Adds the tree to the current tab."""
         self._scene, self._chosen = scene, 0
         self._colouring = scene.figure.default_colouring()
         choices = [choice for choice in ("file", "cluster", "body") if choice != "file" or self._colouring == "file"]
@@ -127,5 +127,5 @@ def _about(robot: Robot, body: str) -> str:
 
 
 def _said(html: str) -> str:
-    """Text in a box that is always as high, so that the rows below stay under the cursor."""
+    """Text in a box of constant height, so that the rows below stay under the cursor."""
     return f'<div style="padding:4px 14px;font-size:0.8em;height:6.4em;overflow:auto">{html}</div>'

@@ -20,7 +20,7 @@ from coupler.view.posing import Posing
 
 
 class Viewer:
-    """What is shown in browsers, until it is stopped.
+    """A viewer, which browsers can open until it is stopped.
 
         with coupler.view(robot) as viewer:
             viewer.wait()
@@ -31,11 +31,11 @@ class Viewer:
     """
 
     def __init__(self, server: Server, robot: Robot, shown: Any) -> None:
-        """Takes over a server, and what runs on it."""
+        """Takes over a server and what it shows."""
         self.url, self.shown, self._server, self._robot = server.url, shown, server, robot
 
     def show(self, q: Any) -> None:
-        """Shows a closed configuration, (nq,), and takes the sliders there.
+        """Shows a closed configuration, (nq,), and updates the sliders.
 
         Raises:
             ModelError: for a q that is not closed, or of a viewer in which the robot moves by itself.
@@ -92,7 +92,7 @@ def scene_of(server: Server, robot: Robot, around: np.ndarray | None = None) -> 
 
 
 def dress_panel(server: Server, robot: Robot) -> None:
-    """The panel at the right, with the robot's name."""
+    """Sets up the panel at the right, with the robot's name."""
     gui = server.viser.gui
     gui.set_panel_label(robot.name)
     gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(61, 125, 189))
@@ -100,7 +100,7 @@ def dress_panel(server: Server, robot: Robot) -> None:
 
 
 def pose_viewer(robot: Robot, q: Any = None, host: str = LOOPBACK, port: int = PORT) -> Viewer:
-    """A robot with sliders for its independent coordinates, and its cluster tree."""
+    """A viewer of a robot with sliders for its independent coordinates, and its cluster tree."""
     posing = Posing(robot, q)
     server = started(host, port)
     scene = scene_of(server, robot, posing.q[None])

@@ -36,11 +36,11 @@ def body_colours(robot: Robot, colouring: Colouring) -> dict[str, np.ndarray]:
     """The colour of every body, "ground" among them: red, green and blue from 0 to 1.
 
     Args:
-        colouring: "cluster": bodies of a cluster are alike; "body": each link has its own. "file" gives the colours of
-            clusters to what the file says nothing about.
+        colouring: "cluster": bodies of a cluster have one colour; "body": each link has its own; "file": the file's
+            colours, and colours of clusters where the file gives none.
     """
     if colouring not in get_args(Colouring):
-        raise ModelError(f"colours: there is no {colouring!r}; there are {listed(get_args(Colouring))}")
+        raise ModelError(f"colours must be one of {listed(get_args(Colouring))}, got {colouring!r}")
     colours = {GROUND: np.array(STONE)}
     cluster_of = robot.cluster_tree.cluster_of
     for body in robot.bodies:
@@ -51,7 +51,7 @@ def body_colours(robot: Robot, colouring: Colouring) -> dict[str, np.ndarray]:
 
 
 def _colour(number: int) -> tuple[float, float, float]:
-    """The palette, then the same lighter and darker, then colours all around the wheel."""
+    """The colour with this number: from the palette, then its lighter and darker versions, then the colour wheel."""
     again, which = divmod(number, len(_PALETTE))
     if again < len(_TINTS):
         towards, part = _TINTS[again]

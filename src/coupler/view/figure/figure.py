@@ -33,10 +33,10 @@ class Solid:
 
     Attributes:
         body: the name of its body; "ground" is one.
-        surface: in the body's frame.
-        tone: what colours it: its body, or what it is.
+        surface: its surface, in the body's frame.
+        tone: what decides its colour: its body, or what kind of part it is.
         colour: red, green, blue and opacity from 0 to 1, where the file gives one.
-        flat: whether each triangle is shaded by itself, as those of files are.
+        flat: whether each triangle is shaded by itself, as for meshes from files.
     """
 
     body: str
@@ -47,10 +47,10 @@ class Solid:
 
 
 class Figure:
-    """What a robot looks like.
+    """The solids by which a robot is drawn.
 
-    Each link is drawn from its visible shapes; where it has none, from those that it touches with; and where these
-    leave its joints bare, as rods, plates, discs and cylinders.
+    Each link is drawn by its visible shapes, or if it has none by its collision shapes. Where these do not reach its
+    joints, rods, plates, discs and cylinders are added.
 
     Attributes:
         robot: the robot.
@@ -58,7 +58,7 @@ class Figure:
         bodies: names of bodies, "ground" first, in the order of `poses`.
         planes: shapes that have no end, such as floors.
         notes: what could not be drawn, and why.
-        size: about the extent of the robot, m.
+        size: the approximate extent of the robot, m.
         up: 3, the direction against gravity, along one of the world's axes.
     """
 
@@ -86,7 +86,7 @@ class Figure:
         self.size = max(float(np.linalg.norm(high - low)), _SMALLEST)
 
     def _shapes(self) -> dict[int, list[Solid]]:
-        """Solids from shapes, by link: those to be seen, or else those that touch."""
+        """Solids from shapes, by link: visible shapes, or else collision shapes."""
         solids_of: dict[int, list[Solid]] = {}
         bounded = (shape for shape in self.robot.shapes if not isinstance(shape.geometry, Plane))
         lost = 0
@@ -139,7 +139,7 @@ class Figure:
         return poses[..., self._index[body], :, :]
 
     def bounds(self, poses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest and the highest coordinates of the robot, 3 each, m, with what of the ground is around it."""
+        """The lowest and the highest coordinates of the robot and the ground around it, 3 each, m."""
         corners: dict[bool, list[np.ndarray]] = {True: [], False: []}
         for solid in self.solids:
             T = self.pose(poses, solid.body)
@@ -152,7 +152,7 @@ class Figure:
         return np.min([low, *near], axis=0), np.max([high, *near], axis=0)
 
     def loop_ends(self, poses: np.ndarray) -> np.ndarray:
-        """Where the two frames of each loop that connects points are, (loops, 2, 3), m."""
+        """The origins of the two frames of each loop that connects points, (loops, 2, 3), m."""
         ends = [np.zeros((0, 2, 3))]
         for loop in self.robot.loops:
             if loop.kind.connects:
@@ -175,14 +175,14 @@ class Figure:
         return np.concatenate(coils)
 
     def at(self, poses: np.ndarray, body: str, point: Any) -> np.ndarray:
-        """Where a point of a body, 3 in its frame, is in the world, m."""
+        """A point of a body, given in its frame (3), in the world, m."""
         T = self.pose(poses, body)
         return T[:3, :3] @ np.asarray(point, dtype=float) + T[:3, 3]
 
     # Colours
 
     def default_colouring(self) -> Colouring:
-        """That of the file where it gives colours, or else that of clusters, unless there is one cluster only."""
+        """The default colouring: by the file if it gives colours, else by cluster, or by body for a single cluster."""
         if any(solid.colour is not None for solid in self.solids if solid.body != GROUND):
             return "file"
         return "cluster" if len(self.robot.cluster_tree.clusters) > 2 else "body"

@@ -1,4 +1,4 @@
-"""The box that weighs as much as a link, and turns as hard."""
+"""The box with the mass and the inertia of a link."""
 
 from __future__ import annotations
 

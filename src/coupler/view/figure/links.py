@@ -1,8 +1,8 @@
-"""Links that have no shapes of their own: as rods between their joints, plates, discs and cylinders.
+"""Links without shapes of their own, drawn as rods between their joints, plates, discs and cylinders.
 
-All that is known of such a link is where its joints, loops and contact points are, and what it weighs. So a link with
-two such points is a tapered rod, one with more a plate or a body around them, a rotor a disc on its axis, and a sliding
-joint a rod in a barrel, or a sleeve on a rail.
+All that is known of such a link is where its joints, loops and contact points are, and its inertia. So a link with
+two such points is drawn as a tapered rod, one with more as a plate or a body around them, a rotor as a disc on its
+axis, and a sliding joint as a rod in a barrel, or a sleeve on a rail.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ class Part:
     """A piece of a link.
 
     Attributes:
-        link: its number.
-        surface: in the link's frame.
+        link: the number of the link.
+        surface: its surface, in the link's frame.
         tone: its colour.
     """
 
@@ -50,10 +50,10 @@ class Part:
 
 
 class LinkShapes:
-    """What links look like that have no shapes.
+    """The looks of links that have no shapes.
 
     Attributes:
-        size: of the robot in its neutral configuration, m.
+        size: the size of the robot in its neutral configuration, m.
     """
 
     def __init__(self, robot: Robot) -> None:
@@ -70,7 +70,7 @@ class LinkShapes:
         self._carriages = {i for i in range(1, len(robot.tree.links)) if self._is_carriage(i)}
 
     def _is_carriage(self, link: int) -> bool:
-        """Whether a link only joins two joints: it slides without mass, and has no length, or what follows slides."""
+        """Whether a link only joins two joints: it slides, has no mass, and no length or a sliding link after it."""
         tree = self._robot.tree
         if tree.links[link].inertia.m > 0.0 or not _slides(self._joint(link)):
             return False
@@ -84,7 +84,7 @@ class LinkShapes:
         return np.reshape(self._skeleton.points[link], (-1, 3))
 
     def struts(self, shown: Callable[[int], Sequence[Shape]]) -> set[int]:
-        """Links of slides whose shapes are bars along them: better drawn as a rod in a barrel, whose bars never part.
+        """Sliding links whose shapes are bars along the slide: a rod in a barrel looks better, as its bars never part.
 
         Args:
             shown: the shapes by which a link is drawn.
@@ -101,7 +101,7 @@ class LinkShapes:
         return drawn_by_bars
 
     def _are_bars(self, shapes: Sequence[Shape], axis: np.ndarray, point: np.ndarray) -> bool:
-        """Whether shapes, of which there are some, are bars on an axis through a point, in their link's frame."""
+        """Whether all shapes (at least one) are bars along an axis through a point, in their link's frame."""
         return bool(shapes) and all(self._is_bar(shape, axis, point) for shape in shapes)
 
     def _is_bar(self, shape: Shape, axis: np.ndarray, point: np.ndarray) -> bool:
@@ -118,12 +118,12 @@ class LinkShapes:
         return float(np.clip(_THICKNESS * self._length(link), _THIN * self.size, _THICK * self.size))
 
     def _length(self, link: int) -> float:
-        """How far the points of a link are apart at the most, m; 0 for the ground."""
+        """The largest distance between points of a link, m; 0 for the ground."""
         points = self.extent(link)
         return float(np.linalg.norm(points[:, None] - points[None], axis=-1).max(initial=0.0)) if link else 0.0
 
     def of(self, link: int) -> list[Part]:
-        """The pieces of a link, but for its joints."""
+        """The pieces of a link, without its joints."""
         if link in self._carriages:
             return []
         if link in self._skeleton.rotors:
@@ -143,7 +143,7 @@ class LinkShapes:
         return [Part(link, rod(start, end, r, _TAPER * r)) for end in ends]
 
     def _lump(self, link: int, points: np.ndarray) -> list[Part]:
-        """A link at one point: a ball; one without any: the box that weighs the same and turns as hard."""
+        """A link with one point as a ball, and a link without points as the box with its mass and inertia."""
         inertia = self._robot.tree.links[link].inertia
         size = inertia_box(inertia)
         if len(points) or not size.any():
@@ -155,7 +155,7 @@ class LinkShapes:
     # Rotors
 
     def _rotor(self, link: int) -> list[Part]:
-        """A disc on the axis, with bolts; beside what is there already."""
+        """A rotor as a disc with bolts on its axis, placed beside other parts there."""
         inertia = self._robot.tree.links[link].inertia
         spin = np.sqrt(2.0 * principal(inertia)[0].max() / inertia.m) if inertia.m > 0.0 else 0.0
         radius = float(np.clip(spin, _DISC[0] * self.size, _DISC[1] * self.size))
@@ -168,7 +168,7 @@ class LinkShapes:
         return [Part(link, disc, "shade"), Part(link, joined(bolts), "metal")]
 
     def _beside(self, link: int, thickness: float) -> np.ndarray:
-        """Where along its axis a rotor finds room, in its link's frame."""
+        """The point on its axis where a rotor finds room, in its link's frame."""
         middle = self._own_joint(link)
         X, taken = self._neutral[link], np.reshape(self._taken, (-1, 3))
         for shift in (0.0, 1.0, -1.0, 2.0, -2.0, 3.0, -3.0):
@@ -181,7 +181,7 @@ class LinkShapes:
         return middle
 
     def _own_joint(self, link: int) -> np.ndarray:
-        """Where a link's joint is described to be, in its frame."""
+        """The described place of a link's joint, in the link's frame."""
         joint = self._joint(link)
         X = self._robot.tree.place[joint.child][1]
         return X.E.T @ (np.zeros(3) if joint.meets is None else joint.meets.r) + X.r
@@ -192,8 +192,8 @@ class LinkShapes:
         """Hubs of joints and loops, barrels and rails of slides.
 
         Args:
-            links: those that are drawn here, whose joints are, too.
-            whole: those that a mesh shows as they are; loops between two of them are within it.
+            links: the links that are drawn here, with their joints.
+            whole: links that are shown by a mesh; loops between two of them are part of it.
         """
         parts = list[Part]()
         for joint in self._robot.joints:
@@ -243,7 +243,7 @@ class LinkShapes:
         return parts
 
     def _slide(self, joint: TreeJoint, link: int) -> list[Part]:
-        """A rod that slides in a barrel, which reaches back to where its parent hangs; else a sleeve on a rail."""
+        """A slide as a rod in a barrel that reaches back to the parent's joint, or else as a sleeve on a rail."""
         parent, place, axis = self._robot.tree.links[link].parent, self._own_joint(link), np.array([0.0, 0.0, 1.0])
         X = self._robot.tree.links[link].placement
         on_parent = (self.extent(parent) - X.r) @ X.E.T - place  # its points, in the joint's predecessor frame
@@ -273,7 +273,7 @@ class LinkShapes:
 
 
 def _range(joint: TreeJoint, now: float, half: float, reach: float) -> tuple[float, float]:
-    """The range of a slide, m: its limits, where these are within reach, or so far around where it is."""
+    """The range of a slide, m: its limits if they are within reach, or else a range around its present position."""
     lower, upper = float(joint.kind.lower[-1]), float(joint.kind.upper[-1])
     return (lower if now - lower <= reach else now - half), (upper if upper - now <= reach else now + half)
 
@@ -285,7 +285,7 @@ def _slides(joint: TreeJoint) -> bool:
 
 
 def _apart(points: np.ndarray, least: float) -> np.ndarray:
-    """Points of which none is nearer to another than that, m."""
+    """Points, without those nearer than `least`, m, to an earlier one."""
     kept = list[np.ndarray]()
     for point in points:
         if all(np.linalg.norm(point - other) > least for other in kept):

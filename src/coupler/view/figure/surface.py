@@ -33,11 +33,11 @@ class Surface:
     triangles: np.ndarray
 
     def moved(self, rotation: np.ndarray, offset: np.ndarray) -> Surface:
-        """The same surface, turned by a 3 × 3 matrix and then shifted by 3, m."""
+        """This surface, rotated by a 3 × 3 matrix and then shifted by 3, m."""
         return Surface(self.vertices @ np.asarray(rotation).T + offset, self.triangles)
 
     def scaled(self, factors: np.ndarray) -> Surface:
-        """The same surface, stretched along its axes; mirrored where the factors say so."""
+        """This surface, stretched along its axes; negative factors mirror it."""
         turned_over = np.prod(factors) < 0.0
         return Surface(self.vertices * factors, self.triangles[:, ::-1] if turned_over else self.triangles)
 
@@ -62,7 +62,7 @@ def turned_to(axis: np.ndarray) -> np.ndarray:
 
 
 def _revolved(strips: Sequence[np.ndarray]) -> Surface:
-    """Profiles turned about z: each k × 2, radius and height, from below to above, smooth within itself."""
+    """The surface of profiles revolved about z; each is k × 2, radius and height, from bottom to top, and smooth."""
     angle = np.linspace(0.0, 2.0 * np.pi, _SIDES, endpoint=False)
     around = np.stack([np.cos(angle), np.sin(angle)], axis=1)
     parts = []
@@ -87,8 +87,8 @@ def capsule(below: float, above: float, length: float) -> Surface:
     """Two balls with the cone that touches both, along z.
 
     Args:
-        below, above: their radii, m; the first is around the origin.
-        length: between their middles, m.
+        below, above: the radii of the balls, m; the first is around the origin.
+        length: the distance between their centres, m.
     """
     lean = np.arcsin(np.clip((below - above) / length, -1.0, 1.0)) if length > abs(below - above) else 0.0
     lower, upper = np.linspace(-np.pi / 2, lean, 2 * _ARC), np.linspace(lean, np.pi / 2, 2 * _ARC)
@@ -109,7 +109,7 @@ def rod(start: np.ndarray, end: np.ndarray, thick: float, thin: float) -> Surfac
 
 
 def cylinder(radius: float, length: float) -> Surface:
-    """A cylinder along z around the origin, with its edges broken."""
+    """A cylinder along z around the origin, with bevelled edges."""
     h, c = length / 2, min(_CHAMFER * radius, 0.25 * length)
     inner = radius - c
     corners = np.array([[0, -h], [inner, -h], [radius, c - h], [radius, h - c], [inner, h], [0, h]])
@@ -135,7 +135,7 @@ def box(size: np.ndarray) -> Surface:
 
 
 def hull(points: np.ndarray) -> Surface:
-    """The convex hull of points, with sharp edges; nothing, if they span no volume."""
+    """The convex hull of points, with sharp edges; empty if they span no volume."""
     return joined(_fan(polygon) for polygon in Faces.of(points).polygons if len(polygon) > 2)
 
 
@@ -153,7 +153,7 @@ def _fan(polygon: np.ndarray) -> Surface:
 
 
 def grid(heights: np.ndarray, size: np.ndarray) -> Surface:
-    """Ground of given heights, as `HeightField` has it: n × m over a size of 2, m."""
+    """The surface of a height field: heights, n × m, over a grid of this size, 2, m; see `HeightField`."""
     n, m = heights.shape
     x, y = np.meshgrid(*(s * np.linspace(-0.5, 0.5, k) for s, k in zip(size, (n, m), strict=True)), indexing="ij")
     i, j = (a.ravel() for a in np.meshgrid(np.arange(n - 1), np.arange(m - 1), indexing="ij"))

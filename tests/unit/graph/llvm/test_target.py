@@ -61,7 +61,7 @@ def test_a_level_decides_lanes_and_fused_operations(
 
 def test_a_target_that_does_not_exist_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COUPLER_TARGET", "x86-64-v9")
-    with pytest.raises(GraphError, match="COUPLER_TARGET: there is no 'x86-64-v9'; there are 'native', 'x86-64-v2', "):
+    with pytest.raises(GraphError, match=r"COUPLER_TARGET must be one of 'native', 'x86-64-v2', .* got 'x86-64-v9'"):
         Native(doubled())
 
 

@@ -57,7 +57,7 @@ def robot(tmp_path: Path) -> Load:
 
 
 def described(knuckle: Joint | None = None) -> RobotBuilder:
-    """The same without its loop, part by part."""
+    """The robot of the file without its loop, described part by part."""
     b = RobotBuilder("leg")
     add_hinges(b, JOINTS | TIPS, TIPS, {"knuckle": knuckle} if knuckle else {})
     return b
@@ -147,7 +147,7 @@ def test_a_joint_keeps_its_damping_when_a_file_says_what_it_is(robot: Load, tmp_
         ("closed_loop:\n- tip_a", 2, "a closed loop is a pair of frames, got 'tip_a'"),
         ("closed_loop:\n  tip_a: tip_b", 2, "closed_loop must be a list, got {'tip_a': 'tip_b'}"),
         ("closed_loop: [[tip_a, tip_b]]\ntype:\n  3d", 3, "type must be a list, got '3d'"),
-        ("closed_loop: [[tip_a, tip_b]]\ntype: [3d, 3d]", 2, "type has 2 entries for 1 loop"),
+        ("closed_loop: [[tip_a, tip_b]]\ntype: [3d, 3d]", 2, "'type' names 2 kinds for 1 loop"),
         ("closed_loop:\n- [tip_a, tip_b]\ntype: [4d]", 2, "there is no closure of type '4d'; there are '3d', '6d'"),
         ("closed_loop:\n- [tip_a, 3]", 2, "a closure is two frames and how they are held"),
         ("closed_loop: []\nname_mot: [j_crank,\n [j_x]]", 3, "leg.urdf has no joint ['j_x']; it has 'j_crank'"),

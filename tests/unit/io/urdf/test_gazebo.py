@@ -52,7 +52,7 @@ def closed(
 
 
 def expected(kind: Joint, pose: Transform) -> Robot:
-    """The same, part by part; the loop is closed where all joints are at zero."""
+    """The robot that such a file describes, built part by part; its loop is closed where all joints are at zero."""
     b = RobotBuilder("robot")
     add_hinges(b, FOUR_BAR)
     # By hand: the rocker's frame and the coupler's, from the ground; positive turns about y lower x into -z.

@@ -50,7 +50,7 @@ def built(kind: Joint, **more: Any) -> Robot:
 
 
 def assert_same(found: Robot, expected: Robot) -> None:
-    """The same names, dynamics and poses, to 1e-12."""
+    """Asserts that two robots have the same names, dynamics and poses, to 1e-12."""
     assert (found.body_names, found.joint_names) == (expected.body_names, expected.joint_names)
     assert found.independent_joints == expected.independent_joints
     assert dynamics_gap(expected, found) < 1e-12

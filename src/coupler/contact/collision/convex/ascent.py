@@ -79,7 +79,7 @@ def aim(pair: Any, directions: Sequence[Array], extents: Sequence[Any]) -> None:
 
 
 def improve(pair: Any, first: Array, second: Array, radii: Any, clearance: Any) -> None:
-    """One step of the search.
+    """Makes one step of the search.
 
     Args:
         pair: has the fields of `FIELDS`.

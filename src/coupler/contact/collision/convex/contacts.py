@@ -26,7 +26,7 @@ class Scales:
     """Lengths of two shapes to which others are compared, m.
 
     Attributes:
-        larger, smaller: their radii; if one is a point, both are the radius of the other.
+        larger, smaller: the radii of the two shapes; if one is a point, both are the radius of the other.
         clearance: see ascent.py.
         apart: the sum of the radii, the distance of centres beyond which the shapes cannot touch.
     """

@@ -49,18 +49,18 @@ def seen(pair: View, side: int, d: Array) -> Array:
 
 
 def extents(pair: View, shape: Geometry, side: int, many: int) -> None:
-    """The extents of a shape along the directions to start from."""
+    """Computes the extents of a shape along the directions to start from."""
     directions, rest = getattr(pair, f"starts{side}")[:many], getattr(pair, f"extents{side}")[many:]
     setattr(pair, f"extents{side}", np.concatenate([np.stack([cores.extent(shape, d) for d in directions]), rest]))
 
 
 def tip(pair: View, shape: Geometry, side: int) -> None:
-    """The point of a shape furthest towards the other one."""
+    """Computes the point of a shape furthest towards the other one."""
     setattr(pair, f"tip{side}", cores.furthest(shape, getattr(pair, f"toward{side}")))
 
 
 def extents_of_hull(pair: View, side: int, many: int) -> None:
-    """The extents of a hull along the directions to start from, updated with some of its vertices."""
+    """Updates the extents of a hull along the directions to start from with some of its vertices."""
     extents, directions = getattr(pair, f"extents{side}"), getattr(pair, f"starts{side}")[:many]
     reaches = [
         cores.further_of(reach, np.zeros(3), d, pair.table)[0]
@@ -70,7 +70,7 @@ def extents_of_hull(pair: View, side: int, many: int) -> None:
 
 
 def tip_of_hull(pair: View, side: int) -> None:
-    """The point of a hull furthest towards the other shape, updated with some of its vertices."""
+    """Updates the point of a hull furthest towards the other shape with some of its vertices."""
     reach, tip, toward = (getattr(pair, f"{name}{side}") for name in ("reach", "tip", "toward"))
     reach, tip = cores.further_of(reach, tip, toward, pair.table)
     setattr(pair, f"reach{side}", reach)
@@ -90,7 +90,7 @@ def facing_none(side: int) -> Callable[[View], None]:
 
 
 def face_of_hull(pair: View, side: int) -> None:
-    """The face of a hull that faces the other shape most, updated with one of its faces."""
+    """Updates the face of a hull that faces the other shape most with one of its faces."""
     patch = Patch(getattr(pair, f"face{side}"), getattr(pair, f"outward{side}"))
     points = padded(pair.table[1:], len(patch.points))
     toward, best = getattr(pair, f"toward{side}"), getattr(pair, f"facing{side}")
@@ -134,7 +134,7 @@ def point(pair: View) -> None:
 
 
 def improve(pair: View) -> None:
-    """One step of the search of a pair that is not finished."""
+    """Makes one step of the search of a pair that is not finished."""
     ascent.improve(pair, pair.tip0, pair.tip1, pair.larger, pair.clearance)
     point(pair)
     pair.going = np.maximum(pair.going, pair.searching)

@@ -46,7 +46,7 @@ class Patch:
     normal: Array
 
     def seen_from(self, R: Array, p: Array) -> Patch:
-        """The same patch in another frame, in which it is rotated by R and moved by p."""
+        """This patch in another frame, in which it is rotated by R and moved by p."""
         return Patch(np.stack([p + R @ point for point in self.points]), R @ self.normal)
 
 
@@ -169,7 +169,7 @@ NOTHING = -_FAR, np.zeros(2)  # how far a corner is along a direction, and the c
 
 
 def cut(start: Array, end: Array, window: Array, near: Any) -> tuple[Any, list[Array]]:
-    """Whether a convex window leaves anything of a line, and the ends of what it leaves.
+    """Whether any part of a line lies within a convex window, and the ends of this part.
 
     Args:
         start, end: 2 each, the ends of the line.

@@ -139,7 +139,7 @@ class Search:
         self._builder.loop(kernels.point, pair=self._window(self._all), among=self._among)
 
     def _improve(self) -> None:
-        """One step of each search that is not finished."""
+        """Writes one step of each search that is not finished."""
         searching = self._records[self._places].fields["searching"]
         assert isinstance(searching, Slot)
         loops = [*self._pairs_looked_at(0), *self._pairs_looked_at(1), np.array(self._all)]

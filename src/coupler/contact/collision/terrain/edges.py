@@ -74,7 +74,7 @@ class _Place:
     outward: Array
 
     def where(self, condition: Any, other: _Place) -> _Place:
-        """This place where the condition holds, otherwise the other."""
+        """Selects this place where the condition holds, otherwise the other."""
         both = zip(vars(self).values(), vars(other).values(), strict=True)
         return _Place(*(np.where(condition, a, b) for a, b in both))
 

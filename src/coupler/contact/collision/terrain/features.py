@@ -67,9 +67,10 @@ class _Triangle:
 class _Below:
     """The ground straight below a sharp end of a shape, such as a corner.
 
-    The foot of such an end on a face that rises from the ground below it lies beyond the concave edge where both meet,
-    the further away the end is the further beyond. The plane of the face is inside the ground there, so the contact
-    counts. Likewise, if the end is in the ground by some depth, and beyond the edge of the face by as much.
+    Next to such an end, a face may rise from the ground below it. The foot of the end on that face lies beyond the
+    concave edge where face and ground meet; the higher the end is, the further beyond. The plane of the face is inside
+    the ground there, so the contact counts. The same holds for an end that is as deep in the ground as its foot is
+    beyond the edge of the face.
 
     Attributes:
         place: 3, the place of the end.
@@ -154,10 +155,10 @@ def face_contacts(field: Any, shape: Any, R: Array, p: Array, i: Any, j: Any) ->
 
 
 def corner_place(R: Array, p: Array, point: Array) -> tuple[Array, Array]:
-    """Where a corner of a shape is, and a place next to it inside the shape.
+    """The place of a shape's corner, and a place next to it inside the shape.
 
-    The ground below the corner is looked up below the latter: so a corner that has touched a rising face, and is in it
-    by a touching depth, is still above the ground that it came from.
+    The ground below the corner is looked up below that second place: so a corner that has just touched a rising face,
+    and is slightly inside it, is still above the ground that it came from.
     """
     inwards = np.stack(list(R @ (point / -np.sqrt(point @ point))))
     place = np.stack(list(p + R @ point))

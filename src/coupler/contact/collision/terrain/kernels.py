@@ -1,4 +1,4 @@
-"""What kernels find at one feature of the ground: see features.py.
+"""Kernels that find the contacts at one feature of the ground: see features.py.
 
 `view` has the pose R and p of a shape, and the first grid point i, j of its window, with an `offset` from there.
 """

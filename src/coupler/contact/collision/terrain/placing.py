@@ -1,4 +1,4 @@
-"""The poses of shapes on links, and how fast they approach each other at most, for searches in a program."""
+"""The poses of shapes on links, and the largest speed at which they approach each other, for searches in a program."""
 
 from __future__ import annotations
 

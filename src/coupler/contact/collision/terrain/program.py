@@ -158,7 +158,7 @@ class FieldSearch:
             self._builder.loop(keep, view=pool, where=one["exists"])
 
     def _place(self, pairs: np.ndarray, k: int, further: np.ndarray | int = 0) -> dict[str, Slot]:
-        """Where candidate k of a feature is stored, for each pair; `further` shifts it by as many candidates."""
+        """The place of candidate k of a feature, for each pair; `further` shifts it by that many candidates."""
         bases, offset, slots = (_MOST * pairs + further) * _CANDIDATE_SIZE, k * _CANDIDATE_SIZE, {}
         for name, field in _CANDIDATE.items():
             slots[name] = Slot(self._found, bases, offset, field)
@@ -168,7 +168,7 @@ class FieldSearch:
     # Pairs
 
     def _begin(self, rows: Rows, poses: Window, placed: Placed) -> None:
-        """Sets the shape's pose in the field, and how far it looks."""
+        """Writes the steps that set a shape's pose in the field, and how far it looks."""
         side, many = self._side[rows[0]], [offsets[-1] + 1.0 for offsets in self._windows]
         least = _LEAST[flat(self._shape(rows[0]).form)]
         at = {"extent": constants([extent(self._shape(i).form) for i in rows])}

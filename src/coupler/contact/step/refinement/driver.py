@@ -64,12 +64,12 @@ class Refinement:
         sharing: Vector | None = None,
         enough: float = 1.0,
     ) -> None:
-        """Writes the steps from the impulses that sweeps have left to better ones; nothing changes where these will do.
+        """Writes the steps that improve the impulses that sweeps have left, in states where these are not good enough.
 
         Args:
             tolerance: the residual to reach, m/s; times the largest entry of b, if that is above 1 m/s.
-            residual: 1, how far the impulses are from the laws, m/s.
-            iterations: 1, the number of iterations is added to it.
+            residual: 1, the error of the laws, m/s.
+            iterations: 1; the number of iterations is added to it.
             sharing: 1, above zero if contacts are to share their load; None if they never are.
             enough: times the tolerance, the residual at which costly rules give up.
         """
@@ -150,7 +150,7 @@ class Refinement:
             self._run(path.end_contact, path.end_joint)
 
     def _start_path(self, state: Window) -> None:
-        """Writes the steps to the start of a path, which takes velocities at its origin and at its first point."""
+        """Writes the steps that start a path, which takes velocities at its origin and at its first point."""
         self._run(_set_out, _set_out)
         self._sum_up(_push_origin, _push_origin)
         self._run(path.place_contact, path.place_joint)
@@ -160,7 +160,7 @@ class Refinement:
 
     @contextmanager
     def _states_that(self, *names: str) -> Iterator[None]:
-        """What is written inside runs for states that follow, or start, one of these rules."""
+        """A context: steps written inside run for states that follow, or start, one of these rules."""
 
         def others(state: View) -> Any:
             return reduce(add, (getattr(state, name) for name in names)) <= 0.0
@@ -170,7 +170,7 @@ class Refinement:
             yield
 
     def _more(self, blocks: Indices) -> Window:
-        """What kernels see of all blocks of one kind beside `Blocks.of`."""
+        """The fields that kernels see of all blocks of one kind besides `Blocks.of`."""
         if blocks[0] not in self._windows:
             self._windows[blocks[0]] = self._records.of(blocks) | shared(**self._state)(blocks)
         return self._windows[blocks[0]]
@@ -179,13 +179,13 @@ class Refinement:
         self._blocks.each(contact, joint, more=self._more)
 
     def _sum_up(self, contact: BlockKernel, joint: BlockKernel) -> None:
-        """Writes the steps from the impulses that kernels put into `pushed` to x, and to velocities."""
+        """Writes the steps that compute x and velocities from the impulses that kernels put into `pushed`."""
         self._run(contact, joint)
         self._blocks.sum_up("pushed")
         self._blocks.measure()
 
     def _solve(self) -> None:
-        """Writes the steps from p and Q of blocks to changes of their velocities."""
+        """Writes the steps that compute the changes of blocks' velocities from p and Q."""
         self._system.solve()
         self._blocks.measure_change(self._system.right)
 

@@ -95,7 +95,7 @@ class Elimination:
         return np.split(self._later[k], 1 + np.flatnonzero(np.diff(sizes))) if len(sizes) else []
 
     def factor(self) -> None:
-        """Writes the steps from Q of all active blocks to the factors of the matrix."""
+        """Writes the steps that compute the factors of the matrix from Q of all active blocks."""
         self._builder.loop(_positive, matrix=fields(sign=self.sign.at(0)))
         self._clear()
         schedule = Schedule(self._builder)
@@ -128,7 +128,7 @@ class Elimination:
         schedule.run()
 
     def solve(self) -> None:
-        """Writes the steps from p of all active blocks to Δx."""
+        """Writes the steps that compute Δx from p of all active blocks."""
         self._blocks.sum_up("p", self.right)
         self._builder.once((self.solve, self._blocks.part), self._substitute)
 
@@ -153,7 +153,7 @@ class Elimination:
         schedule.run()
 
     def _couple(self, schedule: Schedule, block: int, a: int, b: int) -> None:
-        """Adds to a loop what a block adds to the entry of nodes a and b: y Q zᵀ."""
+        """Adds to a loop the row that adds a block's term, y Q zᵀ, to the entry of nodes a and b."""
         shape, i, j = (self._parts[block][a], self._parts[block][b]), self._rank[a], self._rank[b]
 
         def loop(rows: list[tuple[int, int, int, int]]) -> tuple[Callable[..., None], dict[str, Any]]:
@@ -224,7 +224,7 @@ def _reduced(S: Any, L: Any, U: Any) -> Any:
 
 
 def _factored(S: Any, sign: Any) -> tuple[Any, Any]:
-    """S = L U without pivoting, in one matrix, with 1/u on the diagonal; and the sign times that of det S."""
+    """S = L U without pivoting, in one matrix, with 1/u on the diagonal; and `sign` times the sign of det S."""
     n = len(S)
     if (rows := factors_by_rows(S)) is not None:
         return rows, np.prod([np.copysign(1.0, x) for x in np.diag(rows)]) * sign

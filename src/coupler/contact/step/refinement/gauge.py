@@ -1,7 +1,7 @@
-"""How large impulses may be: as large as those that would hold all rows, if friction had no bounds.
+"""A scale of impulses: the size of impulses that would hold all rows if friction had no bounds.
 
-The interior point starts from impulses of a common scale. Where the scale of the sweeps' impulses has not led it to a
-solution, this one is tried.
+The interior point method starts from impulses of a common scale. Where the scale of the sweeps' impulses has not led to
+a solution, this scale is tried.
 """
 
 from __future__ import annotations

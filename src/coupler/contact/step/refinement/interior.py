@@ -116,7 +116,7 @@ def correct_contact(block: View) -> None:
 
 
 def _interior_contact(block: View, second_n: Any, second: list[tuple[Any, Any]]) -> None:
-    """p and Q of a contact, given the second-order terms of the normal's equation and of each disc's two."""
+    """Computes p and Q of a contact, given second-order terms: one for the normal, two for each disc."""
     n, target = block.inner[0], block.sigma * block.kappa
     block.gap = gap = block.w - block.s
     normal = _normal(n, block.s[0], gap[0], target - n * block.s[0] - second_n)
@@ -132,7 +132,7 @@ def _interior_contact(block: View, second_n: Any, second: list[tuple[Any, Any]])
 
 
 def direct_contact(block: View) -> None:
-    """The direction of the step, and how far it may go to stay inside."""
+    """Computes the direction of a contact's step, and how far the step may go to stay inside."""
     block.d_inner, block.d_s = block.p - block.Q @ block.dw, block.dw + block.gap
     n, dn = block.inner[0], block.d_inner[0]
     steps, changes = [_longest_positive(n, dn), _longest_positive(block.s[0], block.d_s[0])], []
@@ -147,7 +147,7 @@ def direct_contact(block: View) -> None:
 
 
 def foresee_contact(block: View) -> None:
-    """Adds up the products that the predicted step would leave."""
+    """Adds the products of complementarity that the predicted step would leave."""
     inner, s, phi = (x + block.length * dx for x, dx in _inside(block))
     block.products = block.products + inner @ s
     for k in range(len(phi)):
@@ -173,7 +173,7 @@ def together(parts: Any) -> Any:
 
 
 def near_parts(block: View) -> Any:
-    """1 for friction and limits that play a part, 0 for others; none does where limits leave a joint no freedom."""
+    """1 for friction and each limit that matters, 0 for others; none matters where limits leave a joint no freedom."""
     reach = _FAR_LIMIT * block.speed * np.sqrt(block.a + laws.TINY)
     apart = np.stack([np.where(block.bound > 0.0, -1.0, 1.0) * reach, block.b[0] - block.low, block.high - block.b[0]])
     return np.where((apart < reach) & (block.low < block.high), 1.0, 0.0)
@@ -203,7 +203,7 @@ def correct_joint(block: View) -> None:
 
 
 def _interior_joint(block: View, w: Any, second: Any, second_disc: Any) -> None:
-    """p and Q of a joint, given the second-order terms of its equations; a joint without freedom is held."""
+    """Computes p and Q of a joint, given second-order terms; a joint without freedom is held."""
     target, near = block.sigma * block.kappa, block.near
     block.gap = gap = near * (np.stack([w, w - block.low, block.high - w]) - block.s)
     t, s = block.inner[:1], block.s[:1]

@@ -65,7 +65,7 @@ def begin(state: View) -> None:
 
 
 def decide(state: View, sign: Any) -> None:
-    """How far the path is corrected, undone or followed, and whether Newton's method is tried from its end."""
+    """Decides whether to correct, undo or follow the path, and whether to try Newton's method from its end."""
     theta, step, tau = state.theta, state.step, state.tau
     square = state.tt + theta * theta
     length = np.sqrt(square)
@@ -122,7 +122,7 @@ def _units(block: View) -> Array:
 
 
 def place_contact(block: View) -> None:
-    """A point of the path at τ = 1 from the impulses to start from; its c lacks the velocities of that point so far."""
+    """Places a contact on the path at τ = 1, from start impulses; c still lacks the velocities of that point."""
     d = _units(block)
     z = block.origin / d - d * block.w
     n = _smooth(block.theta, z[0])[0]

@@ -70,7 +70,7 @@ class Crank(Leg):
         return length(arm.end - _centre(arm))
 
     def _rod_angles(self, arm: Arm, seen: Transform, w: Array) -> list[Any]:
-        """Positions of the last two joints of an arm, whose axes meet, that point its end along w from there."""
+        """Positions of an arm's last two joints, whose axes meet, such that its end is along w from where they meet."""
         z, y = arm.axes[-2:]
         turned = frame_of(z, np.cross(y, z), np.zeros(3)).E
         end = snapped(turned @ (arm.end - _centre(arm)))

@@ -33,7 +33,7 @@ NEAR = 1e-12  # m: points closer than this coincide
 
 @dataclass(frozen=True, eq=False)
 class Leg(ABC):
-    """One leg.
+    """A leg of a mechanism, and its solution in closed form.
 
     Attributes:
         base, goal: its arms, one of which may have no joints, each in the frame of the link that carries it.
@@ -60,7 +60,7 @@ class Leg(ABC):
 
     @classmethod
     def with_ball(cls, base: Arm, goal: Arm, chain: Chain) -> tuple[Arm, Arm]:
-        """The arms as they are where a ball, which has no axis of its own, holds their ends together."""
+        """The arms when a ball, which has no axis of its own, holds their ends together; a subclass may set an axis."""
         return base, goal
 
     @classmethod
@@ -79,7 +79,7 @@ class Leg(ABC):
         return True
 
     def turns_of(self, limits: Limits) -> Iterator[tuple[int, float]]:
-        """The rotating joints of its arms, and how far from reference their angles are unique, rad.
+        """The rotating joints of its arms, and the range around the reference in which their angles are unique, rad.
 
         An arctangent is unique within half a turn. Where a chain rotates with the arm, its range is subtracted.
         """
@@ -94,7 +94,7 @@ class Leg(ABC):
 
     @abstractmethod
     def solve(self, q: Positions) -> list[Any]:
-        """Positions of the joints of both arms, the base's first, for positions of the chain's joints."""
+        """Positions of the joints of both arms, the base's first, for positions q of the chain's joints."""
 
     def _target(self, q: Positions, frame: Transform, point: np.ndarray) -> Array:
         """A point of the goal link, in a frame of the base link."""
@@ -170,5 +170,5 @@ def radius_of(arm: Arm) -> float:
 
 
 def _range(limits: np.ndarray | None, position: float) -> float:
-    """How far a joint can move from a position; infinite for one of several freedoms, which has no limits."""
+    """How far a joint can move from a position; infinite for a joint of several freedoms, which has no limits."""
     return np.inf if limits is None else float(np.abs(limits - position).max())

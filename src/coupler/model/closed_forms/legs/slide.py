@@ -47,11 +47,11 @@ class Slide(Leg):
 
     @cached_property
     def _hinge(self) -> np.ndarray:
-        """1, how far the second axis is from the first, along x, m."""
+        """The distance, m, of the second axis from the first along x, as an array of one number."""
         return snapped((self._frame.E @ (self.base.points[1] - self._frame.r))[:1])
 
     def has_dead_points(self, limits: Limits) -> bool:
-        """Its length can become zero, and an arm about two axes can come to point along the first."""
+        """Whether its length can become zero, or an arm about two axes can come to point along the first axis."""
         slides = np.array(limits[self.base.joints[-1]])
         if not (self._extents(slides) * self.modes[0] > 0.0).all():
             return True
@@ -71,11 +71,11 @@ class Slide(Leg):
         return float(np.cos(by) * (x - self._hinge[0]) + np.sin(by) * z + self._hinge[0])
 
     def _extents(self, slides: Any) -> Any:
-        """How far the end is along the slide from the point closest to the last axis, m, for positions of the slide."""
+        """The distance of the end, along the slide, from the point closest to the last axis, m, by slide positions."""
         return slides + (self.base.end - self.base.points[-2]) @ self.base.axes[-1]
 
     def clearances(self, positions: Sequence[float]) -> list[float]:
-        """What is zero at dead points, m: its length and, with two axes, the distance of its end from the first."""
+        """Distances that vanish at dead points, m: its length and, with two axes, that of its end from the first."""
         clear = [abs(float(self._extents(positions[-1])))]
         return clear if self.base.kinds == "RP" else [*clear, abs(self._aside(positions[1], positions[2]))]
 
