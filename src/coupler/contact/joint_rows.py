@@ -1,4 +1,4 @@
-"""Limits and dry friction of joints as rows of a problem, in NumPy: the reference for step/joint_blocks.py."""
+"""Limits and dry friction of joints as rows of a contact problem, in NumPy."""
 
 from __future__ import annotations
 

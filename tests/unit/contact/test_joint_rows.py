@@ -19,7 +19,6 @@ from coupler.contact.residuals import residual
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import ContactScene, Layout, limited_joints, rubbing_joints
 from coupler.contact.step.program import contact_step_program
-from coupler.contact.stepping import contact_impulses, contact_step
 from coupler.graph import compile
 from coupler.mechanisms import gear
 from coupler.model import (
@@ -39,7 +38,8 @@ from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
 from effort import every, sweep
 from random_robots import place, sample
-from rk4_reference import impulses_ahead
+from reference.rk4 import impulses_ahead
+from reference.stepping import contact_impulses, contact_step
 
 H = 1e-3  # s
 G = 9.81

@@ -45,15 +45,12 @@ from coupler.contact.formulations import (
     unimpeded,
     with_closures,
 )
-from coupler.contact.integration import turned_jump
 from coupler.contact.joint_rows import JointRows, joint_rows
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
-from coupler.contact.passing_rounds import solved_part
 from coupler.contact.scene import rebounding, travelling
 from coupler.contact.sliding import slides_on
 from coupler.contact.solvers import solve
-from coupler.contact.stepping import Impulses, Stepped, StepProblem, solved
 from coupler.dynamics import bias_force
 from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import frame_acceleration, frame_pose, frame_velocity
@@ -61,6 +58,9 @@ from coupler.model import Robot, Shape
 from coupler.simulate.chart import carried_velocities, fitted
 from coupler.simulate.integrators import rk4
 from coupler.spatial import Transform, cross
+from reference.integration import turned_jump
+from reference.passing_rounds import solved_part
+from reference.stepping import Impulses, Stepped, StepProblem, solved
 
 
 def rk4_contact_step(

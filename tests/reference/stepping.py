@@ -1,8 +1,8 @@
 """One step of a robot with contact by semi-implicit Euler, in NumPy: the reference for the compiled step.
 
-It shares the laws with the compiled step (laws.py, restitution.py, floating.py), but sets up the contact problem with
-whole matrices (formulations.py) and solves it by another method: `bisection` and `lemke` have cone mathematics of their
-own.
+It shares the laws with the compiled step (laws.py, restitution.py and floating.py of coupler.contact), but sets up the
+contact problem with whole matrices (formulations.py there) and solves it by another method: `bisection` and `lemke`
+have cone mathematics of their own.
 
     v⁺ = v + h a + H⁻¹ Jᵀ λ,    q⁺ = q ⊕ h v⁺,
 
@@ -28,26 +28,25 @@ from coupler.contact.formulations import (
     Touch,
     contact_rows,
     first_rows,
-    normal_and_tangents,
     recursive_problem,
     unimpeded,
     with_closures,
 )
-from coupler.contact.impact_rounds import ImpactRounds
-from coupler.contact.integration import fitted_velocities, integrated, turned_jump
 from coupler.contact.joint_rows import joint_rows
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.passing import can_pass
-from coupler.contact.passing_rounds import PassingRounds
 from coupler.contact.problem import ContactProblem
-from coupler.contact.rebounds import Rebounds
 from coupler.contact.restitution import LAG
 from coupler.contact.scene import rebounding, travelling
 from coupler.contact.solution import TOLERANCE, Solution
 from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
+from reference.impact_rounds import ImpactRounds
+from reference.integration import fitted_velocities, integrated, turned_jump
+from reference.passing_rounds import PassingRounds
+from reference.rebounds import Rebounds, normal_and_tangents
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
 
