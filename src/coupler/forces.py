@@ -69,16 +69,18 @@ class JointForces:
     def __str__(self) -> str:
         """A table of the forces; of a batch, each entry where it is largest."""
         spatial = [("joint", self.joints), ("loop", self.loops)]
-        couplings = {f"{name}: {joint}": f for name, own in self.couplings.items() for joint, f in own.items()}
+        couplings = {f"{name}: {joint}": f for name, joints in self.couplings.items() for joint, f in joints.items()}
         along = [("actuator", self.actuators), ("passive", self.passive), ("coupling", couplings)]
-        states = next((np.shape(force)[:-1] for _, own in spatial for force in own.values()), ())
-        rows = [[kind, name, *_shown(force, states)] for kind, own in spatial for name, force in own.items()]
+        states = next((np.shape(force)[:-1] for _, forces in spatial for force in forces.values()), ())
+        rows = [[kind, name, *_shown(force, states)] for kind, forces in spatial for name, force in forces.items()]
         lines = ["moments about x, y, z (N m) and forces along them (N), and forces along freedoms (N m or N)"]
         if states:
             lines.append(f"of {counted(math.prod(states), 'state')}, each entry where it is largest")
-        for kind, own in along:
-            shown = ((name, _shown(force, states)) for name, force in own.items() if kind != "passive" or np.any(force))
-            rows += [[kind, name, *texts, *[""] * (6 - len(texts))] for name, texts in shown]
+        for kind, forces in along:
+            for name, force in forces.items():
+                if kind != "passive" or np.any(force):
+                    texts = _shown(force, states)
+                    rows.append([kind, name, *texts, *[""] * (6 - len(texts))])
         return "\n".join([*lines, aligned([["", "", *COMPONENTS], *rows], left=2)])
 
     def __repr__(self) -> str:

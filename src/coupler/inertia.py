@@ -118,10 +118,10 @@ class _Matrix:
 
 
 def _factors_in(robot: Robot) -> tuple[_Matrix, _Matrix]:
-    rows, columns, own = mass_matrix_factors_entries(robot)
-    between, n = np.arange(own, len(rows)), robot.nv
-    B = _Matrix(between, columns[own:], rows[own:], np.eye(n))
-    return B, _Matrix(np.arange(own), rows[:own], columns[:own], np.zeros((n, n)))
+    rows, columns, of_D = mass_matrix_factors_entries(robot)
+    n = robot.nv
+    B = _Matrix(np.arange(of_D, len(rows)), columns[of_D:], rows[of_D:], np.eye(n))
+    return B, _Matrix(np.arange(of_D), rows[:of_D], columns[:of_D], np.zeros((n, n)))
 
 
 def _symmetric_in(robot: Robot, entries: Callable[[Robot], tuple[np.ndarray, np.ndarray]]) -> _Matrix:

@@ -35,7 +35,6 @@ from coupler.contact.residuals import reached
 from coupler.contact.scene import ContactScene, Layout, limited_joints
 from coupler.contact.solvers import SOLVERS
 from coupler.contact.step.program import contact_step_program
-from coupler.contact.stepping import contact_impulses, contact_step
 from coupler.graph import compile
 from coupler.mechanisms import gear
 from coupler.model import (
@@ -57,6 +56,7 @@ from coupler.rotation import about_axis, matrix_from_quaternion
 from coupler.spatial import Transform
 from effort import every
 from random_robots import place, sample
+from reference.stepping import contact_impulses, contact_step
 
 H = 2e-3  # s
 STEPS = 30

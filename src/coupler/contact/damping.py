@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from coupler.compiled import remembered
 from coupler.graph import may_differ
 from coupler.model import Robot
@@ -23,17 +21,6 @@ def damped(robot: Robot, step: float, midpoint: bool = False) -> Robot:
     if not any(may_differ([*link.kind.damping, *link.kind.stiffness]) for link in robot.tree.links):
         return robot
     return remembered(robot, (damped, step, midpoint), _damped, step, midpoint)
-
-
-def undamped(robot: Robot) -> Robot:
-    """The robot without dampers and springs at its joints."""
-    return remembered(robot, undamped, _undamped)
-
-
-def _undamped(robot: Robot) -> Robot:
-    values = [(link, np.zeros(link.kind.nv)) for link in robot.tree.links]
-    links = [replace(link, kind=link.kind.with_values(damping=none, stiffness=none.copy())) for link, none in values]
-    return replace(robot, tree=replace(robot.tree, links=tuple(links)))
 
 
 def _damped(robot: Robot, step: float, midpoint: bool) -> Robot:

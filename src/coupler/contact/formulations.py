@@ -217,11 +217,6 @@ def first_rows(candidates: Sequence[Touch]) -> np.ndarray:
     return np.cumsum([0, *(touch.cone.size for touch in candidates)])[:-1]
 
 
-def normal_and_tangents(values: np.ndarray, candidates: Sequence[Touch]) -> np.ndarray:
-    """(contacts, 3): the entries of the contacts' normals and tangents, from values of all rows."""
-    return values[first_rows(candidates)[:, None] + np.arange(3)]
-
-
 def _bodies(pairs: Sequence[Pair]) -> list[str]:
     return list(dict.fromkeys(shape.body for pair in pairs for shape in (pair.one, pair.other)))
 

@@ -1,4 +1,4 @@
-"""Limits and dry friction of joints as rows of a problem, in NumPy: the reference for step/joint_blocks.py."""
+"""Limits and dry friction of joints as rows of a contact problem, in NumPy."""
 
 from __future__ import annotations
 
@@ -39,9 +39,7 @@ class JointRows:
     biases: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
 
-def joint_rows(
-    robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None, *, ahead: bool = False
-) -> JointRows:
+def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None) -> JointRows:
     """The rows of joints with limits, if limits count, and of joints with dry friction.
 
     Loops bend the path of a joint, by h² J̇ v / 2 within a step: so a slide turns round at its dead point, not later.
@@ -50,8 +48,6 @@ def joint_rows(
         robot, q, step: the robot, its configuration, and h, s.
         limits: whether limits count.
         v: its velocity; without it, biases are zero.
-        ahead: whether the problem's velocities are those at the end of the step, which include biases; otherwise the
-            closures include them.
     """
     limited, rubbing = limited_joints(robot) if limits else [], rubbing_joints(robot)
     if not (limited or rubbing):
@@ -61,8 +57,8 @@ def joint_rows(
     terms: list[tuple[np.ndarray, float, Block, float, float]] = []
     for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
         kind, entry = tree.links[link].kind, tree.v_start[link] + j
-        bend = 0.0 if ahead else 0.5 * step * step * g[entry]
-        low, high = limit_velocities(kind.lower[j], kind.upper[j], p[tree.q_start[link] + j] + bend, step)
+        position = p[tree.q_start[link] + j] + 0.5 * step * step * g[entry]
+        low, high = limit_velocities(kind.lower[j], kind.upper[j], position, step)
         sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
         terms += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
     for (link, j), bound in zip(rubbing, friction_impulses(robot, rubbing, step), strict=True):

@@ -15,6 +15,7 @@ import numbers
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import fields
 from datetime import date, time, timedelta
 from enum import Enum
 from pathlib import Path, PurePath
@@ -25,8 +26,12 @@ import numpy as np
 
 from coupler.graph import template
 from coupler.model import Robot
+from coupler.model.identity import attributes_of
+from coupler.model.loops import Coupling
+from coupler.model.pickling import cached_properties
 
 _OPEN = ("coupler", "numpy", "scipy")  # libraries whose objects count by value
+_DERIVED = ("tree", "cluster_tree", "states", "closed_forms", "idle", "remarks", "warnings", "backend", "given")
 _PLAIN = (str, bytes, int, float, complex, bool, type(None), np.generic, PurePath, Enum, slice, range)
 
 
@@ -43,13 +48,17 @@ def identity(
 
 def _digest(value: Any) -> str:
     digest = hashlib.sha256()
-    for piece in _pieces(value, set()):
+    for piece in _pieces(value, {}):
         digest.update(hashlib.sha256(piece).digest())  # each of one length: none runs into the next
     return digest.hexdigest()
 
 
-def _pieces(value: Any, seen: set[int]) -> Iterator[bytes]:
-    """A value as bytes, piece by piece; an object that was seen before is not repeated."""
+def _pieces(value: Any, seen: dict[int, Any]) -> Iterator[bytes]:
+    """A value as bytes, piece by piece; an object that was seen before is not repeated.
+
+    Args:
+        seen: by their ids, the objects seen so far, which are kept alive so that no other object gets their ids.
+    """
     yield type(value).__qualname__.encode()
     if isinstance(value, _PLAIN):
         yield repr(value).encode()
@@ -59,14 +68,19 @@ def _pieces(value: Any, seen: set[int]) -> Iterator[bytes]:
         return
     if id(value) in seen:
         return
-    seen.add(id(value))
+    seen[id(value)] = value
     for part in _parts(value):
         yield from _pieces(part, seen)
 
 
 def _parts(value: Any) -> Iterator[Any]:
     if isinstance(value, Robot):
-        yield from _parts_of_robot(value)
+        yield {part.name: getattr(value, part.name) for part in fields(value) if part.name not in _DERIVED}
+        yield None if value.given is None else dict(value.given.values)
+    elif isinstance(value, Coupling):  # whose function counts by what it computes
+        traced = template(value.residual, sum(value.sizes))
+        yield from (value.name, value.joints, value.independent, value.solves)
+        yield from (traced.text, np.array(traced.numbers, dtype=float))
     elif isinstance(value, Mapping):
         for name, entry in value.items():
             yield from (name, entry)
@@ -92,14 +106,16 @@ def _parts(value: Any) -> Iterator[Any]:
 
 
 def _state_of(value: Any) -> Any:
-    """The state of an object: its attributes, without those that coupler caches, or what it would be pickled as."""
+    """The state of an object: its attributes, without those that are cached, or what it would be pickled as."""
     package = type(value).__module__.partition(".")[0]
     if isinstance(value, numbers.Number | date | time | timedelta):
         return repr(value)
     if _is_library(type(value)) and package not in _OPEN and not isinstance(value, SimpleNamespace | Namespace):
         return None
     if hasattr(value, "__dict__"):
-        return {name: entry for name, entry in vars(value).items() if package != "coupler" or name[0] != "_"}
+        attributes, left_out = attributes_of(value), cached_properties(type(value))
+        names = [name for name in attributes if name not in left_out and (package != "coupler" or name[0] != "_")]
+        return {name: attributes[name] for name in names}
     try:
         return value.__reduce_ex__(4)
     except TypeError:
@@ -107,14 +123,19 @@ def _state_of(value: Any) -> Any:
 
 
 def _text_of(made: Any) -> str:
-    """The source of a function or a class; without one, as in an interactive session, its byte code."""
+    """The source of a function or a class; of a lambda, or without source as in an interactive session, its byte code.
+
+    A line may hold several lambdas, and each has the whole line as its source.
+    """
     if not isinstance(made, FunctionType | type) or _is_library(made):
         return f"{getattr(made, '__module__', '')}.{getattr(made, '__qualname__', repr(type(made)))}"
     try:
-        return inspect.getsource(made)
+        if made.__name__ != "<lambda>":
+            return inspect.getsource(made)
     except (OSError, TypeError):
-        codes = _codes(made.__code__) if isinstance(made, FunctionType) else ()
-        return made.__qualname__ + "".join(map(_instructions, codes))
+        pass
+    codes = _codes(made.__code__) if isinstance(made, FunctionType) else ()
+    return made.__qualname__ + "".join(map(_instructions, codes))
 
 
 def _is_library(made: Any) -> bool:
@@ -153,22 +174,3 @@ def _used_by(function: FunctionType) -> Iterator[tuple[str, Any]]:
             value = function.__globals__[name]
             foreign = isinstance(value, FunctionType) and value.__module__ != function.__module__
             yield name, f"{value.__module__}.{value.__qualname__}" if foreign else value
-
-
-def _parts_of_robot(robot: Robot) -> Iterator[Any]:
-    """The parts of a robot, as arrays and as text."""
-    yield from (robot.name, dict(robot.closure), repr((robot.exclusions, robot.contact_pairs, robot.actuators)))
-    yield from (robot.precision, robot.locks_idle)
-    yield robot.parameters
-    for joint in robot.joints:
-        yield from (joint.name, repr(joint.kind), joint.parent, joint.child, joint.placement.E, joint.placement.r)
-        yield from (joint.independent, joint.actuated, None if joint.meets is None else joint.meets.matrix())
-    for loop in robot.loops:
-        yield from (loop.name, repr(loop.kind), loop.predecessor, loop.successor)
-        yield from (loop.predecessor_frame.matrix(), loop.successor_frame.matrix())
-    for coupling in robot.couplings:
-        traced = template(coupling.residual, sum(coupling.sizes))
-        yield from (coupling.name, coupling.joints, coupling.independent, traced.text, list(map(float, traced.numbers)))
-    for shape in robot.shapes:
-        yield from (shape.name, shape.body, repr(shape.geometry), shape.at.matrix(), shape.group, shape.meets)
-        yield from (shape.priority, shape.torsion, shape.rolling)

@@ -11,9 +11,23 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model import LoopKind, ModelError, Robot
+from coupler.model import (
+    Box,
+    Capsule,
+    Cylinder,
+    Ellipsoid,
+    HeightField,
+    Hull,
+    LoopKind,
+    Mesh,
+    ModelError,
+    Plane,
+    Robot,
+    Sphere,
+)
 from coupler.model.wording import listed
 
+_GEOMETRIES = (Box, Capsule, Cylinder, Ellipsoid, HeightField, Hull, Mesh, Plane, Sphere)
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -53,7 +67,9 @@ def check_names(robot: Robot) -> None:
 def check_kinds(
     format: str, robot: Robot, joints: Container[type[LoopKind]], loops: Container[type[LoopKind]] | None = None
 ) -> None:
-    """Refuses joints of kinds that a format has no words for: a subclass is not the kind that it is derived from.
+    """Refuses joints and shapes that a format has no words for.
+
+    A subclass of a joint is not the kind that it is derived from; one of a shape has the same surface.
 
     Args:
         format: the name of the format.
@@ -69,6 +85,12 @@ def check_kinds(
             way_out = "save the robot as .urdf, which has one" if ours else "keep the robot as Python code"
             raise ModelError(
                 f"{what} {name!r}: {format} has no word for its kind, {kind.kind} (class {cls}); {way_out}"
+            )
+    for shape in robot.shapes:
+        if not isinstance(shape.geometry, _GEOMETRIES):
+            raise ModelError(
+                f"shape {shape.name!r} on body {shape.body!r}: {format} has no word for its geometry, "
+                f"{type(shape.geometry).__name__}; give it as Hull(points), or keep the robot as Python code"
             )
 
 

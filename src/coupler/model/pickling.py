@@ -62,13 +62,20 @@ def unpacked(data: bytes) -> Any:
     return pickle.loads(data)
 
 
+@cache
+def cached_properties(kind: type) -> frozenset[str]:
+    """The names of a class's cached properties, whose values are among an object's attributes."""
+    members = (member for base in kind.__mro__ for member in vars(base).items())
+    return frozenset(name for name, value in members if isinstance(value, cached_property))
+
+
 class _Pickler(pickle.Pickler):
     """Pickles what robots are made of."""
 
     def reducer_override(self, obj: Any) -> Any:
         if isinstance(obj, MappingProxyType):
             return _read_only, (dict(obj),)
-        left_out = _cached_properties(type(obj))
+        left_out = cached_properties(type(obj))
         if not left_out and not isinstance(obj, Coupling):
             return NotImplemented
         reduced: Any = obj.__reduce_ex__(5)
@@ -83,13 +90,6 @@ class _Pickler(pickle.Pickler):
 
 def _read_only(values: dict[Any, Any]) -> MappingProxyType[Any, Any]:
     return MappingProxyType(values)  # whose class pickle looks for in the wrong module
-
-
-@cache
-def _cached_properties(kind: type) -> frozenset[str]:
-    """The names of a class's cached properties, whose values are among an object's attributes."""
-    members = (member for base in kind.__mro__ for member in vars(base).items())
-    return frozenset(name for name, value in members if isinstance(value, cached_property))
 
 
 def _portable_function(coupling: Coupling) -> Any:

@@ -57,10 +57,10 @@ class RobotParts:
     given: GivenParameters | None = None
 
     def __post_init__(self) -> None:
-        for own in ("joints", "loops", "couplings", "elements", "shapes", "actuators", "contact_pairs"):
-            parts = getattr(self, own)
+        for name in ("joints", "loops", "couplings", "elements", "shapes", "actuators", "contact_pairs"):
+            parts = getattr(self, name)
             if not isinstance(parts, Parts):
-                object.__setattr__(self, own, Parts(parts))
+                object.__setattr__(self, name, Parts(parts))
         if self.given is not None:  # its programs are those of its base, so that both must have the same parts
             apart = [part.name for part in fields(self) if part.name not in ("given", "states")]
             if any(getattr(self, name) is not getattr(self.given.base, name) for name in apart):

@@ -149,7 +149,7 @@ def rh5_manus(*, floating: bool = False) -> Robot:
         if "Act" in name:
             kind = Prismatic(axis=axis)
         elif axis:
-            limits = next((own for end, own in LIMITS.items() if name.endswith(end)), None)
+            limits = next((limits for end, limits in LIMITS.items() if name.endswith(end)), None)
             lower, upper = limits or (-inf, inf)
             kind, marks["independent"] = Revolute(axis=axis, lower=lower, upper=upper), limits is not None
         b.joint(name, kind, f"{carrier}_Link", f"{name}_Link", at, from_euler(*turned), **marks)

@@ -244,8 +244,8 @@ def _in_chunks(
 
 def _chunk(states: int, size: int) -> int:
     """The number of states to simulate together, given their number and size, such that every thread has some."""
-    most = min(_CHUNK, _CHUNK_NUMBERS // size, -(-states // thread_count()))
-    return max(-(-most // _LEAST_CHUNK), 1) * _LEAST_CHUNK
+    states_per_chunk = min(_CHUNK, _CHUNK_NUMBERS // size, -(-states // thread_count()))
+    return max(-(-states_per_chunk // _LEAST_CHUNK), 1) * _LEAST_CHUNK
 
 
 def _tell_stops(batch: tuple[int, ...], stops: np.ndarray, reasons: dict[int, str]) -> None:

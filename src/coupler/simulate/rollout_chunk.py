@@ -11,7 +11,7 @@ from coupler.simulate.energy_watch import EVERY, Ledger, gain_told
 from coupler.simulate.engine import Engine
 from coupler.simulate.failures import why_not
 
-_TOLD = "residual", "sweeps", "iterations", "jammed"  # one number of a step each
+_REPORTED = "residual", "sweeps", "iterations", "jammed"  # one number of a step each
 
 
 class Chunk:
@@ -90,10 +90,10 @@ class Chunk:
                 if not t and not i:
                     gaps = self._rows(result[..., places["gaps"]])
                     self._gaps[:], self._least[:] = gaps.min(axis=0), gaps.min(axis=1, initial=np.inf)
-                told = {name: result[..., places[name].start] for name in _TOLD}
-                np.maximum(residual, self._rows(told["residual"]), out=residual)
-                np.maximum(sweeps, self._rows(told["sweeps"] + told["iterations"]), out=sweeps)
-                self.jammed = max(self.jammed, float(told["jammed"].max()))
+                reported = {name: result[..., places[name].start] for name in _REPORTED}
+                np.maximum(residual, self._rows(reported["residual"]), out=residual)
+                np.maximum(sweeps, self._rows(reported["sweeps"] + reported["iterations"]), out=sweeps)
+                self.jammed = max(self.jammed, float(reported["jammed"].max()))
                 yield
             for name in ("q", "v", "touching"):
                 self._record(recorded[name][t + 1], self._results[0][..., places[name]])

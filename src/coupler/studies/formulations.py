@@ -20,11 +20,12 @@ import numpy as np
 from coupler.algorithms.aba_with_osim import dynamics_and_osim_program
 from coupler.algorithms.baselines.traditional import traditional_program
 from coupler.algorithms.dca import divide_and_conquer_program
+from coupler.contact import solve
 from coupler.contact.divide_and_conquer import divide_and_conquer_problem
-from coupler.contact.formulations import recursive_problem, traditional_problem
+from coupler.contact.formulations import contact_rows, recursive_problem, traditional_problem, unimpeded
 from coupler.contact.pairs import pairs_of
-from coupler.contact.stepping import contact_step
 from coupler.graph import Builder, View, compile, fields
+from coupler.inertia import mass_matrix_solve
 from coupler.model import Planar, Plane, Revolute, Robot, RobotBuilder
 from coupler.studies.report import full, median_times, note, progress, save_table, verdict, with_pyplot
 
@@ -109,15 +110,16 @@ def largest_difference(ends: str) -> float:
     problems = traditional_problem, recursive_problem, divide_and_conquer_problem
     motions: list[Any] = []
     for free, problem in zip(ways(robot, ()).values(), problems, strict=True):
-        q, v, motion = robot.neutral(), np.zeros(robot.nv), []
+        q, v, tau, motion = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv), []
         q[-1], v[-2] = 0.3, 1.0  # so that one end comes down first, and the chain rotates
         for _ in range(round(DURATION / STEP)):
             if pairs:
-                done = contact_step(robot, q, v, np.zeros(robot.nv), STEP, pairs, formulation=problem)
-                q, v = done.q, done.v
+                contacts, touches = problem(robot, q, v, tau, STEP, pairs)
+                push = contact_rows(robot, q, touches).T @ solve(contacts).impulses
+                v = unimpeded(robot, q, v, tau, STEP) + mass_matrix_solve(robot, q, push)
             else:
-                v = v + STEP * free(q, v, np.zeros(robot.nv))[0]
-                q = robot.integrate(q, v, STEP)
+                v = v + STEP * free(q, v, tau)[0]
+            q = robot.integrate(q, v, STEP)
             motion.append(q)
         motions.append(motion)
     return float(np.abs(np.array(motions[1:]) - motions[0]).max())

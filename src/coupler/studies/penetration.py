@@ -6,8 +6,8 @@ without friction or restitution, so that its centre of mass should not move alon
 The cases are (a) Euler's method; and a Runge-Kutta method where (b) overlaps count in full, (c) overlaps count as
 touching, and (d) overlaps count up to 1e-5 m. The paper integrates with forward Euler, in coordinates of the first
 body. Positions must be updated with the new velocities, though, or gaps close by h |v| too much: "forward" shows that.
-"floating" is (a) with the first body moving along straight lines, as `contact_step` integrates free joints. The drift
-is then the same: the momentum of a chain depends on angles that change within a step.
+"floating" is (a) with the first body moving along straight lines, as simulations integrate free joints. The drift is
+then the same: the momentum of a chain depends on angles that change within a step.
 
 The depth of an impact with the Runge-Kutta method does not depend on how overlaps count: the force that stops a body
 acts during the whole step, in which it moves on by h |v| / 2. (d) then reduces the depth by 1e-5 m per step.
@@ -15,7 +15,7 @@ acts during the whole step, in which it moves on by h |v| / 2. (d) then reduces 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sin
 from pathlib import Path
@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from coupler.contact import solve
+from coupler.contact.formulations import contact_rows, recursive_problem, unimpeded
 from coupler.contact.pairs import pairs_of
-from coupler.contact.stepping import Stepped, contact_impulses, contact_step
 from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import centre_of_mass
 from coupler.model import Free, Planar, Plane, Revolute, Robot, RobotBuilder
@@ -92,32 +93,31 @@ class Landing:
         ]
 
 
-def landing(robot: Robot, step: Callable[..., Stepped], **options: Any) -> Landing:
-    """Drops the chain and simulates its landing with a given step function."""
-    q, v, tau, pairs = start(robot), np.zeros(robot.nv), np.zeros(robot.nv), pairs_of(robot)
-    x, drift, gaps = centre_of_mass(robot, q)[0], [], []
-    impulses = None
-    for _ in range(round(DURATION / STEP)):
-        done = step(robot, q, v, tau, STEP, pairs, start=impulses, **options)
-        q, v, impulses = done.q, done.v, done.solution.impulses
-        drift.append(centre_of_mass(robot, q)[0] - x)
-        gaps.append([touch.contact.gap for touch in done.touches])
-    return Landing(np.array(drift), np.array(gaps))
-
-
-def simulated(robot: Robot, penetration: str) -> Landing:
-    """`landing` with Runge-Kutta steps in which overlaps count in one of the paper's ways, and nothing else."""
-    options: dict[str, Any] = {"integrator": "rk4", "penetration": penetration, "recovery": np.inf}
+def simulated(robot: Robot, integrator: str, penetration: str) -> Landing:
+    """Drops the chain, with overlaps that count in one of the paper's ways, and nothing else."""
+    options: dict[str, Any] = {"integrator": integrator, "penetration": penetration, "recovery": np.inf}
     log = Simulation(robot, STEP, q=start(robot), **options).run(DURATION, on_energy_gain="ignore")
-    centres = centre_of_mass(robot, log.q)
-    return Landing(centres[1:, 0] - centres[0, 0], log.gaps[:-1])
+    return Landing(_drift(robot, log.q), log.gaps[:-1])
 
 
-def forward_step(robot: Robot, q: Any, v: Any, tau: Any, step: float, pairs: Any, **options: Any) -> Stepped:
-    """A step of forward Euler: positions are updated with the old velocities, not with those after contact."""
-    contact = contact_impulses(robot, q, v, tau, step, pairs, **options)
-    v_new = contact.free + mass_matrix_solve(robot, q, contact.rows.T @ contact.solution.impulses)
-    return Stepped(robot.integrate(q, v, step), v_new, contact.touches, contact.solution)
+def landing_with_forward_euler(robot: Robot) -> Landing:
+    """Drops the chain, and moves it with the velocities before each step, not with those after contact."""
+    q, v, tau, pairs = start(robot), np.zeros(robot.nv), np.zeros(robot.nv), pairs_of(robot)
+    positions, gaps, impulses = [q], [], None
+    for _ in range(round(DURATION / STEP)):
+        problem, touches = recursive_problem(robot, q, v, tau, STEP, pairs)
+        impulses = solve(problem, start=impulses).impulses
+        push = contact_rows(robot, q, touches).T @ impulses
+        after = unimpeded(robot, q, v, tau, STEP) + mass_matrix_solve(robot, q, push)
+        q, v = robot.integrate(q, v, STEP), after
+        positions.append(q)
+        gaps.append([touch.contact.gap for touch in touches])
+    return Landing(_drift(robot, np.array(positions)), np.array(gaps))
+
+
+def _drift(robot: Robot, q: np.ndarray) -> np.ndarray:
+    x = centre_of_mass(robot, q)[:, 0]
+    return x[1:] - x[0]
 
 
 def run(name: str, folder: Path) -> None:
@@ -125,12 +125,12 @@ def run(name: str, folder: Path) -> None:
     robot = chain()
     progress(f"six ways to land, {DURATION:g} s each in steps of {STEP:g} s")
     landings = {
-        "a": landing(robot, contact_step),
-        "floating": landing(chain(floating=True), contact_step),
-        "forward": landing(robot, forward_step),
-        "b": simulated(robot, "position"),
-        "c": simulated(robot, "velocity"),
-        "d": simulated(robot, "limited"),
+        "a": simulated(robot, "euler", "position"),
+        "floating": simulated(chain(floating=True), "euler", "position"),
+        "forward": landing_with_forward_euler(robot),
+        "b": simulated(robot, "rk4", "position"),
+        "c": simulated(robot, "rk4", "velocity"),
+        "d": simulated(robot, "rk4", "limited"),
     }
     t = STEP * np.arange(round(DURATION / STEP))
     arrays = {f"{case}_{what}": getattr(fall, what) for case, fall in landings.items() for what in ("drift", "gaps")}

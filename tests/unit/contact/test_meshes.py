@@ -14,7 +14,6 @@ from coupler.contact.collision.meshes import hull_of, simplified_hull, with_hull
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step.program import contact_step_program
-from coupler.contact.stepping import contact_step
 from coupler.graph import compile
 from coupler.io.load import load
 from coupler.model import (
@@ -32,6 +31,7 @@ from coupler.model import (
 from effort import every
 from golden import FOLDER
 from mesh_samples import SIZE, STAIR, TRIANGLES, ball, binary_stl, obj, rim
+from reference.stepping import contact_step
 
 
 @pytest.mark.parametrize("most", [4, 8, 16, 32, 64])

@@ -10,9 +10,9 @@ import pytest
 from coupler.contact.formulations import traditional_problem
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution, pending_rebound, rebound_terms
-from coupler.contact.stepping import contact_step
 from coupler.graph import Builder, View, compile, fields
 from coupler.model import Free, ModelError, Plane, Robot, RobotBuilder, Sphere
+from reference.stepping import contact_step
 
 NOTHING = np.zeros(3)
 FREE, APPROACH = np.array([-2.01, 0.5, -0.2]), np.array([-2.0, 0.5, -0.2])

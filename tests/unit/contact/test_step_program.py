@@ -12,18 +12,18 @@ import pytest
 from coupler import mass_matrix_solve, robots
 from coupler.contact.damping import damped
 from coupler.contact.formulations import contact_rows, floating, recursive_problem, touches, unimpeded
-from coupler.contact.integration import fitted_velocities
 from coupler.contact.pairs import Pair, pairs_of
 from coupler.contact.residuals import residual
 from coupler.contact.scene import ContactScene, Layout
 from coupler.contact.step.program import contact_step_program
-from coupler.contact.stepping import contact_step
 from coupler.graph import Interpreter, compile
 from coupler.mechanisms import gear
 from coupler.model import Box, Capsule, Free, Plane, Prismatic, Revolute, Robot, RobotBuilder, Shape, Sphere
 from coupler.spatial import Transform
 from effort import samples, sweep
 from random_robots import place, sample
+from reference.integration import fitted_velocities
+from reference.stepping import contact_step
 
 H = 1e-3  # s
 ROBOTS = ("tree", "floating tree", "revolute loop", "spherical loop afloat", "rod loop", "belt", "series")

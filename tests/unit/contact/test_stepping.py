@@ -10,11 +10,11 @@ import pytest
 from coupler import momentum, robots
 from coupler.contact.formulations import recursive_problem, traditional_problem
 from coupler.contact.pairs import pairs_of
-from coupler.contact.stepping import contact_step
 from coupler.model import Box, Free, Plane, Robot, RobotBuilder, Shape, Sphere
 from coupler.rotation import matrix_from_quaternion
 from coupler.spatial import Transform
 from effort import sweep
+from reference.stepping import contact_step
 
 G = 9.81
 

@@ -12,7 +12,6 @@ from coupler.contact.formulations import touches
 from coupler.contact.pairs import pairs_of
 from coupler.contact.scene import ContactScene
 from coupler.contact.step.program import contact_step_program
-from coupler.contact.stepping import contact_step
 from coupler.model import (
     Box,
     Capsule,
@@ -29,6 +28,7 @@ from coupler.model import (
     Sphere,
 )
 from effort import every
+from reference.stepping import contact_step
 
 G = 9.81
 UPRIGHT, LYING = (1.0, 0.0, 0.0, 0.0), (np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0)  # lying along y

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pickle
 import sqlite3
 import subprocess
 import sys
@@ -24,8 +25,9 @@ import pytest
 import coupler
 from coupler import ModelError, Robot, RobotBuilder
 from coupler.design import Designs
+from coupler.design.identity import identity
 from coupler.design.record import SweepFile
-from coupler.model import Revolute, Rod
+from coupler.model import Hull, Revolute, Rod
 from coupler.model.compose import compose
 from design_samples import TIMES as T
 from design_samples import Fragile, arm, effort
@@ -144,6 +146,8 @@ def test_numbers_that_a_function_uses_count(tmp_path: Path, monkeypatch: pytest.
         ([long], [long + 1e-9]),
         (arm(), arm().with_gravity((0, 0, -1.6))),
         (np.random.default_rng(1), np.random.default_rng(2)),
+        ([SimpleNamespace(k=1.0), SimpleNamespace(k=2.0)], [SimpleNamespace(k=1.0), SimpleNamespace(k=3.0)]),
+        *((lambda x: 2.0 * x, lambda x: 3.0 * x),),
     ):
         file = tmp_path / f"{type(one).__name__}{id(one)}.db"
         coupler.sweep(arm(), BOTH, held_by(one), file=file)
@@ -319,6 +323,35 @@ def test_another_robot_or_another_function_is_another_sweep(tmp_path: Path) -> N
     for robot, function in ((other, Scaled(1.0)), (arm(), Scaled(2.0)), (arm(), partial(Scaled.__call__, Scaled(1.0)))):
         with pytest.raises(ModelError, match="belongs to another sweep"):
             coupler.sweep(robot, masses, function, file=file)
+
+
+def test_all_parts_of_a_robot_count() -> None:
+    """Also what is too long to print, and places that only names refer to."""
+
+    def digest(robot: Robot) -> dict[str, str]:
+        return identity(robot, {}, effort, 1)
+
+    def held(tool: float, knee: float) -> Robot:
+        b = RobotBuilder("held")
+        b.body("link", 1.0, inertia=np.eye(3))
+        b.joint("hinge", Revolute(lower=-1.0 - knee), "ground", "link")
+        b.frame("tool", "link", (0, 0, tool))
+        b.keyframe("home", {"hinge": 0.5})
+        return b.build()
+
+    heights, points = np.zeros((40, 40)), np.random.default_rng(0).normal(size=(400, 3))
+    bump, moved = heights.copy(), points.copy()
+    bump[20, 20] = moved[200, 0] = 0.1
+    for one, other in (
+        (held(1.0, 0.0), held(2.0, 0.0)),
+        (held(1.0, 0.0), held(1.0, 1e-12)),
+        (arm().with_terrain(heights, (4, 4)), arm().with_terrain(bump, (4, 4))),
+        (arm().with_shape("stone", Hull(points)), arm().with_shape("stone", Hull(moved))),
+        (arm(), arm().with_parameters({"mass:bar": 3.0})),
+    ):
+        assert digest(one) != digest(other)
+        one.neutral()
+        assert digest(one) == digest(pickle.loads(pickle.dumps(one)))
 
 
 # Ray

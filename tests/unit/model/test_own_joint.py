@@ -16,6 +16,7 @@ import coupler
 from coupler import ModelError, Robot, RobotBuilder
 from coupler.model import Continuous, Free, Joint, LoopKind, Planar, Prismatic, Revolute, Rod, Sphere, Spherical
 from coupler.model.axes import turn_of
+from coupler.model.shapes import Geometry
 from coupler.passes.shape import Clusters
 from coupler.rotation import (
     about_axis,
@@ -516,6 +517,23 @@ def test_files_have_no_word_for_it(suffix: str, tmp_path: Path) -> None:
     b.joint("slide", Planar(), "ground", "one", start=(0.3, 0.0, 0.0))
     b.loop("held", OnSphere(0.3), "ground", "one")
     with pytest.raises(ModelError, match="loop 'held': "):
+        b.build().save(path)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("suffix", [".urdf", ".xml", ".sdf"])
+def test_files_have_no_word_for_a_shape_of_ones_own(suffix: str, tmp_path: Path) -> None:
+    @dataclass(frozen=True, eq=False)
+    class Cone(Geometry):
+        radius: float
+        height: float
+
+    b = RobotBuilder("cone")
+    b.body("cone", 1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("slide", Prismatic(), "ground", "cone")
+    b.shape("cone", Cone(0.1, 0.2), name="tip")
+    path = tmp_path / f"robot{suffix}"
+    with pytest.raises(ModelError, match=r"shape 'tip' on body 'cone': .* has no word for its geometry, Cone; give it"):
         b.build().save(path)
     assert not path.exists()
 

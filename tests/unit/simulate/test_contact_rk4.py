@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from coupler.contact.ahead import StageLoads
 from coupler.contact.formulations import contact_rows, touches
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.stepping import contact_step
 from coupler.dynamics import forward_dynamics
 from coupler.graph import symbols
 from coupler.inertia import mass_matrix_solve
 from coupler.kinematics import kinetic_energy, potential_energy
 from coupler.model import Capsule, Free, ModelError, Planar, Plane, Prismatic, Revolute, Robot, RobotBuilder, Sphere
 from coupler.rotation import matrix_from_quaternion
-from coupler.simulate.contact_rk4 import rk4_contact_step
 from coupler.simulate.integrators import rk4
 from effort import sweep
+from reference.rk4 import StageLoads, rk4_contact_step
+from reference.stepping import contact_step
 
 G = 9.81
 

@@ -13,12 +13,12 @@ from coupler import Simulation
 from coupler.contact.laws import RECOVERY
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.stepping import contact_step
 from coupler.model import Box, Capsule, Cylinder, Ellipsoid, Free, Geometry, Hull, Robot, RobotBuilder, Sphere
 from coupler.rotation import matrix_from_quaternion
 from coupler.simulate.rollout import Rollout
 from coupler.spatial import Transform
 from effort import every, sweep
+from reference.stepping import contact_step
 
 G, RADIUS = 9.81, 0.1
 CUBE = Hull(0.1 * np.array(list(product((-1.0, 1.0), repeat=3))))

@@ -12,9 +12,9 @@ import coupler
 from coupler import Simulation
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.stepping import contact_step
 from coupler.model import Box, Free, ModelError, Plane, Prismatic, Revolute, Robot, RobotBuilder, Sphere
 from effort import every
+from reference.stepping import contact_step
 
 G, RADIUS, MASS = 9.81, 0.1, 1.5
 FORMS = ["velocity", "impulse"]

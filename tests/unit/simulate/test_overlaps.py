@@ -12,7 +12,6 @@ import pytest
 import coupler
 from coupler import Simulation, SimulationError
 from coupler.contact.pairs import pairs_of
-from coupler.contact.stepping import contact_step
 from coupler.model import (
     Box,
     Capsule,
@@ -31,6 +30,7 @@ from coupler.model import (
     Spherical,
 )
 from effort import every
+from reference.stepping import contact_step
 
 G, DEPTH = 9.81, 3.45e-3
 

@@ -15,8 +15,8 @@ from coupler.contact.joint_rows import joint_rows
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
 from coupler.model import Box, Capsule, Cylinder, Free, Plane, Prismatic, Revolute, Sphere
-from coupler.simulate.contact_rk4 import rk4_contact_step
 from effort import every
+from reference.rk4 import rk4_contact_step
 
 Y = (0.0, 1.0, 0.0)
 pytestmark = pytest.mark.filterwarnings("ignore:.*can touch nothing", "ignore:.*overlap", "ignore:.*beyond")

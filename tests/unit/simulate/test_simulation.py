@@ -18,7 +18,6 @@ import coupler
 from coupler import Robot, Simulation, SimulationError
 from coupler.contact.pairs import pairs_of
 from coupler.contact.restitution import Restitution
-from coupler.contact.stepping import contact_step
 from coupler.model import (
     Box,
     Capsule,
@@ -36,6 +35,7 @@ from coupler.model import (
 )
 from coupler.rotation import about_y
 from coupler.simulate import Log, SimulationOptions, SimulationState
+from reference.stepping import contact_step
 
 G = 9.81
 

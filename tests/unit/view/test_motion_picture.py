@@ -15,7 +15,6 @@ import pytest
 
 from coupler import ModelError, frame_pose, robots
 from coupler.contact.pairs import pairs_of
-from coupler.contact.stepping import contact_step
 from coupler.model import Plane, Robot, Shape
 from coupler.simulate.logs import Log, LogWriter
 from coupler.spatial import Transform
@@ -23,6 +22,7 @@ from coupler.view import motion as motion_module
 from coupler.view import plot_motion, plotting
 from coupler.view.skeleton import Skeleton, View, outline
 from coupler.view.stick_figures import Strip
+from reference.stepping import contact_step
 
 drawing = pytest.mark.skipif(find_spec("matplotlib") is None, reason="matplotlib is not installed")
 

@@ -102,8 +102,8 @@ class BroadPhase:
         def look(view: View) -> None:
             if group.looked_at_closely:
                 _tell(view, group, np.maximum(view.bound, balls.separation(view, both, group.moving)))
-            meets = balls.meet(view, group.moving, "u") | balls.meet(view, group.moving, "start")
-            view.fresh = view.near = np.where(meets, 1.0, 0.0)
+            may_meet = balls.meet(view, group.moving, "u") | balls.meet(view, group.moving, "start")
+            view.fresh = view.near = np.where(may_meet, 1.0, 0.0)
             view.far = 1.0 - view.fresh
 
         closer = dict[str, Any]()

@@ -55,15 +55,15 @@ def to_box(p: Array, half: np.ndarray) -> tuple[Any, Array]:
 
 def to_box_together(places: Sequence[Array], half: np.ndarray) -> list[tuple[Any, Array]]:
     """Distances of several points from a box; points inside leave through one common face, the nearest to all."""
-    found = [to_box(p, half) for p in places]
-    inside = [distance <= 0.0 for distance, _ in found]
+    separate = [to_box(p, half) for p in places]
+    inside = [distance <= 0.0 for distance, _ in separate]
     low = reduce(np.minimum, (np.where(within, p, half) for p, within in zip(places, inside, strict=True)))
     high = reduce(np.maximum, (np.where(within, p, -half) for p, within in zip(places, inside, strict=True)))
     _, face = _from_faces(np.maximum(low, -high) - half)
     normal = face * np.copysign(1.0, low + high)
     return [
-        (np.where(within, normal @ p - face @ half, distance), np.where(within, normal, own))
-        for p, within, (distance, own) in zip(places, inside, found, strict=True)
+        (np.where(within, normal @ p - face @ half, distance), np.where(within, normal, direction))
+        for p, within, (distance, direction) in zip(places, inside, separate, strict=True)
     ]
 
 

@@ -1,6 +1,6 @@
 """A step with contact as one program, [002, §2.3] on clusters, for lanes and threads.
 
-It does what stepping.py does in NumPy, but without the mass matrix:
+It never forms the mass matrix:
 
 1. positions at which forces are taken: those before the step, or at its middle (drift.py, halves.py);
 2. velocities u after the step without impulses, from forces and inertia (kick.py), also of the links that may touch;

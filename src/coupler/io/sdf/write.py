@@ -79,9 +79,9 @@ class _Writer:
         self.frames = {name: names.new(_plain(name)) for name in robot.frame_names}
         named = [part.name for part in (*robot.joints, *robot.loops)]
         self.joints = {name: names.new(_plain(name)) for name in named}
-        known = robot.joint_positions(robot.neutral())
+        positions = robot.joint_positions(robot.neutral())
         self.positions = {
-            joint.name: _settled(np.atleast_1d(known[joint.name])) if joint.kind.nv else np.zeros(0)
+            joint.name: _settled(np.atleast_1d(positions[joint.name])) if joint.kind.nv else np.zeros(0)
             for joint in robot.joints
         }
         self.poses = robot_poses(robot, self.positions)

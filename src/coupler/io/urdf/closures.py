@@ -59,7 +59,7 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
             f"closures must be a YAML file, a list of pairs of frames, or False for none, got {closures!r}"
         )
     elif closures is not False:
-        own = len(d.loops)
+        in_file = len(d.loops)
         for path in files_beside(d):
             try:
                 content = parse_yaml(path)
@@ -72,13 +72,17 @@ def add_closures(d: Description, closures: Closures, folders: Iterable[Path] = (
         else:
             warn_of_unused(d)
         ended_in_frames = _add_closing_frames(d)
-        _leave_out_what_is_known(d, own)
+        _leave_out_known_loops(d, in_file)
         _warn_of_frames([loop for loop in d.loops if loop in ended_in_frames], d)
 
 
-def _leave_out_what_is_known(d: Description, own: int) -> None:
-    """Drops loops that the robot's own file has, too, as when a robot was saved with loops from a file beside it."""
-    if not 0 < own < len(d.loops):
+def _leave_out_known_loops(d: Description, in_file: int) -> None:
+    """Drops loops that the robot's own file has, too, as when a robot was saved with loops from a file beside it.
+
+    Args:
+        in_file: the number of loops from the robot's own file, which come first.
+    """
+    if not 0 < in_file < len(d.loops):
         return
     movers = d.movers()
 
@@ -90,9 +94,9 @@ def _leave_out_what_is_known(d: Description, own: int) -> None:
             points.append((mover, *np.round((at @ placed).r, _SAME)))
         return type(loop.kind), frozenset(points)
 
-    known, added = {held(loop) for loop in d.loops[:own]}, d.loops[own:]
-    d.loops[own:] = [loop for loop in added if held(loop) not in known]
-    if left_out := len(added) - len(d.loops[own:]):
+    known, added = {held(loop) for loop in d.loops[:in_file]}, d.loops[in_file:]
+    d.loops[in_file:] = [loop for loop in added if held(loop) not in known]
+    if left_out := len(added) - len(d.loops[in_file:]):
         d.remarks.append(f"{counted(left_out, 'loop')} beside the file left out, which the file has itself")
 
 

@@ -189,7 +189,7 @@ def _kept(K: np.ndarray, near: np.ndarray, precision: float) -> _Kept | None:
         return None
     ranks = list(with_gap.values())
     rank = ranks[0] if ranks.count(ranks[0]) > 1 else max(ranks)
-    samples = [number for number, own in with_gap.items() if own == rank]
+    samples = [number for number, its_rank in with_gap.items() if its_rank == rank]
     rows = best(
         [pivots(K[number].T, rank) for number in samples], lambda rows: qualities(K[samples][:, rows], K[samples]).min()
     )

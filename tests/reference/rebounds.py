@@ -1,4 +1,4 @@
-"""Contacts that rebound in place, in NumPy: the reference for step/rebound.py; restitution.py has the laws."""
+"""Contacts that rebound in place, in NumPy: the reference for contact/step/rebound.py."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.formulations import Touch, first_rows, normal_and_tangents
+from coupler.contact.formulations import Touch, first_rows
 from coupler.contact.problem import ContactProblem
 from coupler.contact.restitution import ReboundTerms, Restitution, pending_rebound, rebound_terms
 from coupler.contact.solution import Solution
@@ -62,3 +62,8 @@ class Rebounds:
             mobility, solved = problem.A[self._first[k], self._first[k]], (impulses[k], velocities[k])
             pending[k] = pending_rebound(law, terms.closing, mobility, *solved, self._free[k], self._approach[k])
         return pending
+
+
+def normal_and_tangents(values: np.ndarray, candidates: Sequence[Touch]) -> np.ndarray:
+    """(contacts, 3): the entries of the contacts' normals and tangents, from values of all rows."""
+    return values[first_rows(candidates)[:, None] + np.arange(3)]

@@ -1,4 +1,4 @@
-"""Impacts that rebound, in NumPy with whole matrices: the reference for step/impact.py; restitution.py has the laws."""
+"""Impacts that rebound, in NumPy with whole matrices: the reference for contact/step/impact.py."""
 
 from __future__ import annotations
 

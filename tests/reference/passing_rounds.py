@@ -1,4 +1,4 @@
-"""Which contacts act in a step, in NumPy with whole matrices: the reference for step/passing_program.py."""
+"""Which contacts act in a step, in NumPy with whole matrices: the reference for contact/step/passing_program.py."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """One step of a robot with contact by semi-implicit Euler, in NumPy: the reference for the compiled step.
 
-It shares the laws with the compiled step (laws.py, restitution.py, floating.py), but sets up the contact problem with
-whole matrices (formulations.py) and solves it by another method: `bisection` and `lemke` have cone mathematics of their
-own.
+It shares the laws with the compiled step (laws.py, restitution.py and floating.py of coupler.contact), but sets up the
+contact problem with whole matrices (formulations.py there) and solves it by another method: `bisection` and `lemke`
+have cone mathematics of their own.
 
     v⁺ = v + h a + H⁻¹ Jᵀ λ,    q⁺ = q ⊕ h v⁺,
 
@@ -23,34 +23,56 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.ahead import slid_on, velocities_ahead
 from coupler.contact.damping import damped
 from coupler.contact.formulations import (
     Touch,
     contact_rows,
     first_rows,
-    normal_and_tangents,
     recursive_problem,
     unimpeded,
     with_closures,
 )
-from coupler.contact.impact_rounds import ImpactRounds
-from coupler.contact.integration import fitted_velocities, integrated, turned_jump
 from coupler.contact.joint_rows import joint_rows
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
 from coupler.contact.passing import can_pass
-from coupler.contact.passing_rounds import PassingRounds
 from coupler.contact.problem import ContactProblem
-from coupler.contact.rebounds import Rebounds
 from coupler.contact.restitution import LAG
 from coupler.contact.scene import rebounding, travelling
 from coupler.contact.solution import TOLERANCE, Solution
 from coupler.contact.solvers import solve
 from coupler.inertia import mass_matrix_solve
 from coupler.model import ModelError, Robot
+from reference.impact_rounds import ImpactRounds
+from reference.integration import fitted_velocities, integrated, turned_jump
+from reference.passing_rounds import PassingRounds
+from reference.rebounds import Rebounds, normal_and_tangents
 
 Formulation = Callable[..., tuple[ContactProblem, list[Touch]]]
+
+
+@dataclass(frozen=True, eq=False)
+class StepProblem:
+    """The contact problem of a step, and what else decides which of its contacts act.
+
+    Attributes:
+        robot, q, v, step: the robot, its state, and h, s.
+        problem: the problem with gaps, of all candidate contacts and of joints.
+        touches, rows, free: as in `Impulses`.
+        velocities: (rows,), velocities after the step without contact, without gaps.
+        seen: (contacts,), gaps as they count, over the step, m/s.
+    """
+
+    robot: Robot
+    q: np.ndarray
+    v: np.ndarray
+    step: float
+    problem: ContactProblem
+    touches: list[Touch]
+    rows: np.ndarray
+    free: np.ndarray
+    velocities: np.ndarray
+    seen: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +85,8 @@ class Impulses:
             with rolling friction (and rotation about the tangents); then the rows of joints (see `JointRows`).
         free: (nv,), velocities after the step without contact, along the axes before it.
         solution: the impulses of all rows (N s, N m s), with residual and iterations.
+        problem: the problem that was solved.
+        active: the blocks of the problem that took part.
         pending: (contacts, 3), what the next step must know of contacts that rebound in place; None if none can.
         jump: (rows,), impulses of impacts at the end of the step, N s, which change velocities but not the positions of
             this step; None if there are no impacts.
@@ -72,6 +96,8 @@ class Impulses:
     rows: np.ndarray
     free: np.ndarray
     solution: Solution
+    problem: ContactProblem
+    active: Sequence[int]
     pending: np.ndarray | None = None
     jump: np.ndarray | None = None
 
@@ -137,10 +163,9 @@ def contact_impulses(
     formulation: Formulation = recursive_problem,
     method: str = "bisection",
     start: np.ndarray | None = None,
-    ahead: bool = False,
     **options: Any,
 ) -> Impulses:
-    """The impulses of one step, for any integrator.
+    """The impulses of one step.
 
     Args:
         q, v: its state.
@@ -155,57 +180,57 @@ def contact_impulses(
         method: the solver, which `options` are passed to; see `solve`.
         start: impulses of all rows to start from, such as those of the previous step. Contacts that pressed in it act
             at once; others act if their shapes meet (see passing.py). If None, contacts that touch act at once.
-        ahead: whether velocities after the step are taken where contacts then are, from accelerations of points
-            [002, eq. 6, 10], as steps of higher order need. Euler's method takes them along the directions at the start
-            of the step. With `ahead`, `penetration` also holds for joint limits, because such steps go further beyond.
     """
+    q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
     problem, touches = formulation(robot, q, v, tau, step, pairs, **({} if limits else {"limits": False}))
-    joints, free = joint_rows(robot, q, step, limits, v, ahead=ahead), unimpeded(robot, q, v, tau, step)
+    joints, free = joint_rows(robot, q, step, limits, v), unimpeded(robot, q, v, tau, step)
     rows = np.vstack([contact_rows(robot, q, touches), joints.rows])
     _check_rows(robot, len(rows), problem, formulation)
     gaps = np.array([touch.contact.gap for touch in touches])
-    velocities, closures = rows @ free, joints.closures
-    if ahead:
-        velocities = velocities_ahead(robot, q, v, free, step, touches, joints)
-        closures = gap_seen(closures * step, penetration) / step
-    v = np.asarray(v, dtype=float)
-    approach = rows @ v
+    velocities, approach = rows @ free, rows @ v
     seen = let_out(gap_seen(gaps, penetration) / step, approach[first_rows(touches)], recovery)
-    closures = let_out(closures, approach[len(rows) - len(closures) :], recovery * joints.recovery)
-    if ahead or recovery < np.inf or (seen != gaps / step).any():
+    if recovery < np.inf or (seen != gaps / step).any():
+        of_joints = approach[len(rows) - len(joints.rows) :]
+        closures = let_out(joints.closures, of_joints, recovery * joints.recovery)
         problem = replace(problem, b=with_closures(velocities, touches, seen, closures))
-    solver = partial(solve, method=method, **options)
+    given = StepProblem(robot, q, v, step, problem, touches, rows, free, velocities, seen)
+    return solved(given, start, pending, LAG["euler"], method=method, **options)
+
+
+def solved(
+    given: StepProblem, start: np.ndarray | None, pending: np.ndarray | None, lag: float, **options: Any
+) -> Impulses:
+    """The impulses of those contacts of a step that act.
+
+    Args:
+        given: the problem of all contacts.
+        start, pending, options: as in `contact_impulses`.
+        lag: the number of steps by which velocities are behind positions.
+    """
+    touches, rows, free, velocities, seen = given.touches, given.rows, given.free, given.velocities, given.seen
+    problem, solver, pairs = given.problem, partial(solve, **options), [touch.pair for touch in touches]
+    active = list(range(len(problem.blocks)))
     if rebounding(pairs):
-        rebounds = Rebounds(touches, pending, seen, velocities, approach)
+        rebounds = Rebounds(touches, pending, seen, velocities, rows @ given.v)
         solution = solver(rebounds.applied(problem), start=start)
         total = replace(solution, impulses=solution.impulses + rebounds.offset)
-        return Impulses(touches, rows, free, total, rebounds.pending(problem, solution))
-    active = list(range(len(problem.blocks)))
-    if not any(can_pass(touch.pair) for touch in touches):
+        return Impulses(touches, rows, free, total, problem, active, rebounds.pending(problem, solution))
+    if not any(map(can_pass, pairs)):
         solution = solver(problem, start=start)
     else:
-        acting = PassingRounds(robot, np.asarray(q, dtype=float), free, step, touches, rows, seen)
+        acting = PassingRounds(given.robot, given.q, free, given.step, touches, rows, seen)
         solution = acting.solve(problem, solver, start, options.get("tolerance", TOLERANCE))
         moved = np.zeros(len(rows), bool)
         for i, before, after in zip(first_rows(touches), touches, acting.touches, strict=True):
             moved[i : i + before.cone.size] = after is not before
-        touches, rows, seen, problem, active = (
-            acting.touches,
-            acting.rows,
-            acting.closures,
-            acting.problem,
-            acting.active,
-        )
-        velocities = np.where(moved, rows @ free, velocities)
-    if travelling(pairs):
-        rounds = ImpactRounds(
-            replace(problem, b=velocities), solution, touches, rows @ v, seen, 0.0 if ahead else LAG["euler"]
-        )
-        total = rounds.total(solver)
-        return Impulses(touches, rows, free, solution, jump=None if total is None else total - solution.impulses)
-    if ahead:
-        solution = slid_on(problem, solution, touches, rows @ v, active, solver)
-    return Impulses(touches, rows, free, solution)
+        touches, rows, seen, active = acting.touches, acting.rows, acting.closures, acting.active
+        problem, velocities = acting.problem, np.where(moved, rows @ free, velocities)
+    impulses = Impulses(touches, rows, free, solution, problem, active)
+    if not travelling(pairs):
+        return impulses
+    rounds = ImpactRounds(replace(problem, b=velocities), solution, touches, rows @ given.v, seen, lag)
+    total = rounds.total(solver)
+    return impulses if total is None else replace(impulses, jump=total - solution.impulses)
 
 
 def _check_rows(robot: Robot, rows: int, problem: ContactProblem, formulation: Formulation) -> None:

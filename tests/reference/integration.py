@@ -1,4 +1,4 @@
-"""Positions after a step, and the velocities that fit them, in NumPy: the reference for step/drift.py."""
+"""Positions after a step, and the velocities that fit them, in NumPy: the reference for contact/step/drift.py."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def integrated(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> tuple
 
 
 def _with_loops(robot: Robot, q: np.ndarray, v: np.ndarray, step: float) -> np.ndarray:
-    """q after a step; loops without a solution close where their joints' velocities lead; see step/drift.py."""
+    """q after a step; loops without a solution close where their joints' velocities lead; see contact/step/drift.py."""
     embedding, states = robot.embedding, robot.states
     if all(embedding.explicit):
         return robot.integrate(q, v, step)
