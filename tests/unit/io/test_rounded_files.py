@@ -256,6 +256,28 @@ def test_mechanisms_with_more_rows_than_they_need_move(name: str, tmp_path: Path
         assert loaded(rounded(root, digits, digits), tmp_path).nv == 1, f"1/3 as {digits(1 / 3)}"
 
 
+@pytest.mark.parametrize("rounding", [1e-7, 1e-8, 1e-9])
+def test_axes_that_are_parallel_but_for_their_last_digits_are_parallel(rounding: float) -> None:
+    """The loop closes exactly where it is drawn; with its axes as they are, it could not go anywhere else."""
+    b, rng = RobotBuilder("five_bar"), np.random.default_rng(0)
+    for name in ("left", "left_rod", "right", "right_rod"):
+        b.body(name, 1.0, (0.01, 0.02, 0.05), (0.01, 0.012, 0.011))
+
+    def hinge() -> Revolute:
+        return Revolute(axis=np.array([0.0, 1.0, 0.0]) + rounding * rng.uniform(-1, 1, 3))
+
+    b.joint("a", hinge(), "ground", "left")
+    b.joint("b", hinge(), "left", "left_rod", (-0.08, 0, 0.18))
+    b.joint("e", hinge(), "ground", "right", (0.25, 0, 0))
+    b.joint("d", hinge(), "right", "right_rod", (0.12, 0, 0.15))
+    b.loop("c", hinge(), "left_rod", "right_rod", (0.22, 0, 0.25), (-0.23, 0, 0.28))
+    robot = b.build(precision=rounding)
+    assert robot.nv == 2 and len(robot.warnings) == 1
+    q = robot.random_state(0)[0]
+    robot.check_closed(q)
+    assert np.abs(q - robot.neutral()).max() > 0.1
+
+
 def test_axes_that_are_inclined_are_not_rounded(tmp_path: Path) -> None:
     """A four-bar whose pin is inclined by a degree cannot move, which four digits can say."""
     text = saved(robots.load("four_bar"), tmp_path)

@@ -28,6 +28,7 @@ from coupler.model.tolerances import CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
+_ZERO = 1e-12  # singular values below this part of the largest are zero but for the rounding of double precision
 _MANY = 20.0  # singular values below this multiple of the precision may be rounding
 _GAP = 10.0  # the smallest ratio of singular values of real constraints to those of rounding
 _MISSES = 20.0  # by this multiple of the precision, relative to the size of a loop, rows that follow may fail to close
@@ -84,7 +85,7 @@ def is_suspicious(closure: Closure, p: np.ndarray, precision: float) -> bool:
     _, K, _ = closure.at(p)
     for i in range(len(closure.loops)):
         sigma = np.linalg.svd(_scaled(closure, i, K), compute_uv=False)
-        if ((sigma > RANK * sigma[:, :1]) & (sigma < _MANY * precision)).any():
+        if ((sigma > _ZERO * sigma[:, :1]) & (sigma < _MANY * precision)).any():
             return True
     return False
 
