@@ -232,7 +232,7 @@ def _in_chunks(
     times = engine.step * hold * np.arange(count + 1)
     solved = are_solved(recorded["residual"][1:, :, 0], recorded["v"], engine.scene.tolerance)
     unsolved.note_all(recorded["residual"][1:, :, 0], solved, times)
-    unsolved.warn(engine.robot, states * count)
+    unsolved.warn(engine.robot, states * count, "step" if hold == 1 else "control")
     for name in ("q", "v"):
         recorded[name][0, none] = np.nan
     results = {

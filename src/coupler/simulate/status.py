@@ -101,11 +101,11 @@ class Unsolved:
             worst = np.unravel_index(np.argmax(np.where(unsolved, residuals, 0.0)), residuals.shape)
             self.count, self.worst, self.time = int(unsolved.sum()), float(residuals[worst]), float(times[worst[0]])
 
-    def warn(self, robot: Robot, steps: int) -> None:
-        """Warns of the counted steps, once."""
+    def warn(self, robot: Robot, steps: int, unit: str = "step") -> None:
+        """Warns of the counted steps, once; the unit is what was counted."""
         if self.count:
             warn(
-                f"robot {robot.name!r}: in {self.count} of {counted(steps, 'step')} no impulses were found that "
+                f"robot {robot.name!r}: in {self.count} of {counted(steps, unit)} no impulses were found that "
                 f"satisfy the laws of contact; the largest violation is {self.worst:.2g} m/s, at {self.time:.6g} s. "
                 "Shorter steps may help"
             )
