@@ -24,17 +24,21 @@ import numpy as np
 from coupler.contact.carried import (
     Carrier,
     carried,
+    centre,
     followed,
+    is_strong,
     load,
     moved,
     on_carriers,
     on_surface,
     reach,
+    strength,
     turned,
     velocity_ahead,
 )
 from coupler.contact.collision.convex import cores
 from coupler.contact.collision.geometry import Contact, contacts, has_closed_form
+from coupler.contact.floating import centre_of, mean_inertia
 from coupler.contact.formulations import (
     Touch,
     basis_biases,
@@ -226,11 +230,18 @@ class StageLoads:
         """
         self._robot, self._touches = robot, touches
         self._normals, self._forces, self._moments = normals, forces, moments
-        self._places, self._reach = [], []
-        for touch in touches:
+        self._places, self._reach, self._arms = [], [], []
+        strengths = np.zeros(len(robot.tree.links))
+        for touch, force in zip(touches, forces, strict=True):
             carriers = _carriers(robot, q, v, touch)
             self._places.append(on_carriers([body.X for body in carriers], touch.contact.point))
             self._reach.append(reach(carriers, touch.contact.point, step))
+            self._arms.append({})
+            for body in _moving_bodies(robot, touch.pair):
+                link = robot.tree.place[body][0]
+                arm = self._arms[-1][body] = touch.contact.point - _centre(robot, q, body)
+                strengths[link] += strength(force, arm, mean_inertia(robot.tree.links[link]), step)
+        self._strong = is_strong(strengths)
 
     def loads(self, q: np.ndarray) -> np.ndarray:
         """f_ext, (bodies, 6), at the configuration of a stage."""
@@ -239,13 +250,15 @@ class StageLoads:
         total = np.zeros((len(place), 6))
         for k, now in enumerate(touches(robot, q, pairs)):
             pair = now.pair
-            bodies = [shape.body for shape in (pair.one, pair.other) if _moves(robot, shape)]
+            bodies = _moving_bodies(robot, pair)
             point = carried([_pose(robot, q, body) for body in bodies], self._places[k])
             closed = has_closed_form(pair.one.geometry, pair.other.geometry)
             force, normal, contact = self._forces[k], self._normals[k], now.contact
             same = closed and followed(contact.point, point, self._reach[k])
             touched = bool((normal == self._touches[k].contact.frame[0]).all())
-            if same and touched:
+            strong = any(self._strong[robot.tree.place[body][0]] for body in bodies)
+            keeps_arm = strong and (touched or not closed)
+            if same and touched and not strong:
                 force = turned(force, normal, contact.frame[0])
             for shape, sign in ((pair.one, 1.0), (pair.other, -1.0)):
                 if shape.body not in place:
@@ -253,6 +266,8 @@ class StageLoads:
                 if same:
                     margin = 0.0 if touched else cores.margin(shape.geometry)
                     point = on_surface(contact.point, contact.gap, contact.frame[0], normal, sign, margin)
+                if keeps_arm and shape.body in bodies:
+                    point = _centre(robot, q, shape.body) + self._arms[k][shape.body]
                 total[place[shape.body]] += sign * load(point, force, self._moments[k])
         return total
 
@@ -285,6 +300,16 @@ def _carriers(robot: Robot, q: Any, v: Any, touch: Touch, a: Any = None, step: f
 def _moved(robot: Robot, q: Any, v: np.ndarray, shape: Shape, step: float) -> Transform:
     X = _pose(robot, q, shape.body)
     return moved(X, frame_velocity(robot, q, v, shape.body), step) if _moves(robot, shape) else X
+
+
+def _moving_bodies(robot: Robot, pair: Pair) -> list[str]:
+    return [shape.body for shape in (pair.one, pair.other) if _moves(robot, shape)]
+
+
+def _centre(robot: Robot, q: Any, body: str) -> np.ndarray:
+    """The centre of mass, in the world, of a body and of those welded to it."""
+    link, X = robot.tree.place[body]
+    return centre(X.inverse() @ _pose(robot, q, body), centre_of(robot.tree.links[link]))
 
 
 def _moves(robot: Robot, shape: Shape) -> bool:

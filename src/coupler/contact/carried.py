@@ -12,6 +12,10 @@ that already touch turns with the normal. The normal force of shapes that meet w
 the direction in which they meet, so that it does the work that the law prescribes, and acts on each ball where the
 ball's surface has that normal.
 
+Forces that move along with a body whose weight is small beside them drive its turning: they let it fall from its
+balance on them, and have to be corrected by the next step. Where they are so strong that it falls faster than steps
+follow, as in a light box under a heavy one, they keep their lever arms and their directions.
+
 Velocities after a step are those of contacts where they then are [002, eq. 6, 10]: with the directions at the start of
 the step, a turning body would sink into the ground.
 """
@@ -27,12 +31,14 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.collision.geometry import Contact, forces_on
+from coupler.contact.laws import TINY
 from coupler.rotation import exp_motion, matrix_from_quaternion
 from coupler.spatial import Transform, cross
 
 Array = Any  # an ndarray of floats, or of nodes
 
 _JUMP = 20.0  # times the speed of bodies at a contact: one that moves faster along a rim is another contact
+_STRONG = 0.1  # of (ω h)², at which a body falls from its balance as exp(ω t): from 1 on, steps do not correct that
 _STILL = 1e-9  # m: how far contacts of bodies at rest may move
 
 
@@ -68,6 +74,28 @@ def carried(carriers: Sequence[Transform], places: Sequence[Array]) -> Array:
     """The present place of a point that had these places on its carriers; halfway between, if two bodies carry it."""
     points = [X.r + X.E.T @ place for X, place in zip(carriers, places, strict=True)]
     return reduce(add, points) / len(points)
+
+
+def centre(X: Transform, place: Array) -> Array:
+    """A body's centre of mass in the world, given its place in the body's frame."""
+    return X.r + X.E.T @ place
+
+
+def strength(force: Array, arm: Array, inertia: Any, step: Any) -> Any:
+    """(ω h)² = h² |F| |r| / I, to which each force on a body adds; see the top of this module.
+
+    Args:
+        force: 3, F, N.
+        arm: 3, r, from the body's centre of mass to where the force acts, m.
+        inertia: I, the body's mean rotational inertia, kg m²; that of other bodies that hang on it does not count.
+        step: h, s.
+    """
+    return step * step * _length(force) * _length(arm) / (inertia + TINY)
+
+
+def is_strong(strengths: Any) -> Any:
+    """Whether forces on a body keep their lever arms, given the sum of their strengths."""
+    return strengths > _STRONG
 
 
 def reach(carriers: Sequence[Carrier], point: Array, step: Any) -> Any:

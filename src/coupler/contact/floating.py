@@ -24,6 +24,12 @@ def centre_of(link: Link) -> np.ndarray:
     return link.inertia.h / link.inertia.m if may_differ(link.inertia.m) else np.zeros(3)
 
 
+def mean_inertia(link: Link) -> Any:
+    """A link's rotational inertia about its centre of mass, mean of all axes, kg m²."""
+    about_origin, c = np.trace(link.inertia.I), centre_of(link)
+    return (about_origin - 2.0 * (link.inertia.h @ c)) / 3.0
+
+
 def frame_rotation_bias(v: Array, centre: Array) -> Array:
     """6: (0, ω × v_c) for a floating body's velocity (ω, v) along its own axes; v_c is that of its centre of mass.
 

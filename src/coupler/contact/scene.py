@@ -11,6 +11,7 @@ import numpy as np
 from coupler.contact.laws import gap_seen
 from coupler.contact.pairs import Pair
 from coupler.contact.rows import ContactRows
+from coupler.contact.scheme import SCHEMES
 from coupler.graph import constants, may_differ
 from coupler.model import ModelError, Robot
 
@@ -71,6 +72,10 @@ class ContactScene:
         if self.penetration is not None:
             return gap_seen(gap, self.penetration)
         return np.maximum(gap, -np.sqrt(view.gravity @ view.gravity) * self.step**2)
+
+    def seen_by_joint(self, gap: Any, view: Any) -> Any:
+        """The distance of a joint to its limit as the laws see it: in full, and in several stages as `seen`."""
+        return self.seen(gap, view) if self.integrator in SCHEMES else gap
 
     def gravity_for(self, robot: Robot, count: int) -> dict[str, Any]:
         """The kernel fields that `seen` needs: gravity, if `penetration` is None."""

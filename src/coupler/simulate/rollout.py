@@ -18,7 +18,7 @@ from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import Rebound, SimulationOptions, Turning
 from coupler.simulate.rollout_chunk import Chunk
 from coupler.simulate.start_warnings import warn_of_overlaps, warn_of_selection
-from coupler.simulate.status import Unsolved
+from coupler.simulate.status import Unsolved, are_solved
 from coupler.threads import for_each
 
 _CHUNK, _LEAST_CHUNK = 1024, 32  # states, at most and at least, that a thread simulates from start to end
@@ -34,6 +34,7 @@ class Rollout:
         q: (..., T + 1, nq), at the start and after each control.
         v: (..., T + 1, nv), the velocities there.
         residuals: (..., T), the largest violation of the laws of contact in the steps of each control, m/s.
+        solved: (..., T), whether all these steps are solved, as `StepStatus` says; false where a state took none.
         sweeps: (..., T), the largest number of sweeps and further iterations of the contact solver in a step of each
             control.
         touching: (..., T), the number of pressing contacts in the last step of each control.
@@ -49,6 +50,7 @@ class Rollout:
     q: np.ndarray
     v: np.ndarray
     residuals: np.ndarray
+    solved: np.ndarray
     sweeps: np.ndarray
     touching: np.ndarray
     stops: np.ndarray
@@ -200,7 +202,7 @@ def _in_chunks(
     none = [*reasons]  # states that are none
     gaps = np.full((-(-states // size), engine.layout.contacts), np.inf)  # the least to start with, of each chunk
     least = np.full(states, np.inf)  # the same of each state
-    unsolved = Unsolved()
+    unsolved = Unsolved(engine.scene.tolerance)
     rooms: list[list[np.ndarray]] = []  # of chunks that have ended: memory that is new costs as much as a few steps
 
     def simulate_chunk(first: int) -> Iterator[None]:
@@ -228,8 +230,9 @@ def _in_chunks(
     _tell_stops(batch, stops, reasons)
     _tell_gains(batch, states, gained)
     times = engine.step * hold * np.arange(count + 1)
-    unsolved.note_all(recorded["residual"][1:], times)
-    unsolved.warn(engine.robot, states * count)
+    solved = are_solved(recorded["residual"][1:, :, 0], recorded["v"], engine.scene.tolerance)
+    unsolved.note_all(recorded["residual"][1:, :, 0], solved, times)
+    unsolved.warn(engine.robot, states * count, "step" if hold == 1 else "control")
     for name in ("q", "v"):
         recorded[name][0, none] = np.nan
     results = {
@@ -237,7 +240,8 @@ def _in_chunks(
     }
     forces = results["forces"][..., 1:, :, :] if with_forces else None
     residuals, sweeps, touching = (results[name][..., 1:, 0] for name in ("residual", "sweeps", "touching"))
-    statistics = residuals, sweeps, touching, stops.reshape(batch)
+    solved = np.moveaxis(solved, 0, 1).reshape(*batch, count)
+    statistics = residuals, solved, sweeps, touching, stops.reshape(batch)
     by_index = {index_of(i, batch): reasons[i] for i in sorted(reasons)}
     return Rollout(times, results["q"], results["v"], *statistics, by_index, engine.contacts, forces)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.solution import ENOUGH
 from coupler.contact.step.drives import controls_of
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers
@@ -16,7 +15,7 @@ from coupler.simulate.engine import Engine, engine_of
 from coupler.simulate.options import SimulationOptions
 from coupler.simulate.start_warnings import warn_of_overlaps_in
 from coupler.simulate.states import SimulationState
-from coupler.simulate.status import StepStatus
+from coupler.simulate.status import StepStatus, solved_within
 from coupler.simulate.step_watch import StepWatch
 
 
@@ -173,18 +172,15 @@ class Simulated:
         names = ("residual", "touching", "sweeps", "iterations", "rounds")
         residual, *counts = (float(self._last(name, np.zeros(1))[0]) for name in names)
         contacts, sweeps, iterations, rounds = (int(count) for count in counts)
-        solved = residual <= ENOUGH * self.options.tolerance * max(1.0, self._speed())
+        solved = bool(residual <= solved_within(self.options.tolerance, self._speed()))
         jammed = float(self._last("jammed", np.zeros(1))[0])
         return StepStatus(residual, contacts, sweeps, iterations, rounds, solved, jammed)
 
     def _speed(self) -> float:
-        """A bound on the speed of contacts in the last step, m/s: twice the largest velocity of a joint.
-
-        The solver scales its own tolerance by contact velocities without impulses, which a step does not report.
-        """
+        """The largest entry of joint velocities in the last step, m/s or rad/s."""
         places = self._engine.layout.places
         speeds = [np.abs(state[places["v"]]).max(initial=0.0) for state in (self._before, self._state)]
-        return 2.0 * float(max(speeds))
+        return float(max(speeds))
 
     @property
     def motor_forces(self) -> np.ndarray:

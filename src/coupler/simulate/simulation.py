@@ -228,7 +228,7 @@ class Simulation(Simulated):
         """
         steps = round(float(numbers("duration", duration, (), least=0.0)) / self.step_size)
         every = positive_integer("every", every)
-        unsolved, watch = Unsolved(), EnergyWatch(self._engine, known_gain(on_energy_gain))
+        unsolved, watch = Unsolved(self.options.tolerance), EnergyWatch(self._engine, known_gain(on_energy_gain))
         with (
             LogWriter(log, self.robot, self.step_size, self.contacts, record=record, dtype=dtype) as writer,
             Progress(steps, self.step_size, progress) as shown,
@@ -267,7 +267,7 @@ class Simulation(Simulated):
             tau, f_ext, motors, rates = control.at(time, self.q, self.v)
             self.step(tau, f_ext, motors=motors, rates=rates)
             assert self._last_result is not None
-            unsolved.note(float(self._last_result[residual]), float(self._last_result[jammed]), time)
+            unsolved.note(float(self._last_result[residual]), float(self._last_result[jammed]), time, self._speed)
             if k % every == 0:
                 rows.add(time, state, tau, self._last_result)
             if watch.on:

@@ -129,6 +129,7 @@ def _joint_overlaps(robot: Robot, scene: ContactScene, q: np.ndarray) -> list[st
         if beyond > _TOLD:
             state = in_state([int(i) for i in np.unravel_index(int(all_beyond.argmax()), all_beyond.shape)])
             what = f"joint {robot.tree.links[link].joint!r} {beyond:.3g} {unit} beyond its limit{state}"
-            back = f"from where it comes back with {min(beyond / scene.step, recovery):.3g} {unit}/s"
+            speed = min(-float(scene.seen_by_joint(-beyond, robot)) / scene.step, recovery)
+            back = f"from where it {f'comes back with {speed:.3g} {unit}/s' if speed > 0.0 else 'goes no further'}"
             overlaps.append((beyond, f"{what}, {back}"))
     return [text for _, text in sorted(overlaps, reverse=True)]

@@ -89,6 +89,21 @@ def test_a_stack_of_boxes_stands(count: int) -> None:
     assert np.abs(simulation.v).max() <= 1e-6
 
 
+@pytest.mark.parametrize("integrator", every(2, ["rk4", "midpoint", "trapezoid", "euler"]))
+@pytest.mark.parametrize("mass", sweep([1e4, 1e6], [1e6]))
+def test_a_light_box_bears_a_heavy_one(mass: float, integrator: str) -> None:
+    """Steps of several stages let it turn over, with forces that moved along with it."""
+    b = RobotBuilder("heavy on light")
+    b.floor(0.5)
+    b.object("light", Box((0.2, 0.2, 0.2)), at=(0, 0, 0.1), mass=1.0)
+    b.object("heavy", Box((0.2, 0.2, 0.2)), at=(0, 0, 0.3), mass=mass)
+    simulation = Simulation(b.build(), integrator=integrator)
+    q = simulation.q.copy()
+    log = simulation.run(0.2)
+    np.testing.assert_allclose(simulation.q, q, atol=1e-8)
+    assert log.residuals.max() <= 1e-8
+
+
 def gripper(*points: tuple[float, float]) -> Robot:
     """Two fingers on rails, that squeeze a box of 1 kg between them in mid-air, with some points each."""
     b = RobotBuilder("gripper")

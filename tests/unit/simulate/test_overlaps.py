@@ -103,6 +103,21 @@ def test_what_is_told_is_what_happens(options: dict[str, Any], told: str, speed:
     assert simulation.v[5] == pytest.approx(speed, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("penetration", "told", "speed"),
+    [
+        ("limited", "comes back with 0.01 m/s", 0.01),
+        ("velocity", "goes no further", 0.0),
+        ("position", "comes back with 0.1 m/s", 0.1),
+    ],
+)
+def test_joints_are_told_what_steps_of_several_stages_do(penetration: str, told: str, speed: float) -> None:
+    with pytest.warns(ModelWarning, match=f"joint 'slide' 0.3 m beyond its limit, from where it {told}"):
+        simulation = Simulation(slider(), q=np.array([0.5, 0.0]), integrator="trapezoid", penetration=penetration)
+    simulation.step()
+    assert simulation.v[0] == pytest.approx(-speed, abs=1e-9)
+
+
 def test_a_batch_is_told_once() -> None:
     q = np.stack([low(0.0), low(), low(1e-3)])
     message = (

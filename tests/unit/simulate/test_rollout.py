@@ -11,6 +11,7 @@ import coupler
 from coupler import ModelError, ModelWarning, Robot, RobotBuilder, Simulation, rollout
 from coupler.model import Revolute
 from coupler.simulate.energy_watch import EVERY
+from coupler.simulate.status import Unsolved, are_solved
 
 
 def standing() -> tuple[Robot, np.ndarray]:
@@ -42,9 +43,26 @@ def test_each_state_goes_as_it_would_alone() -> None:
                 statuses.append(alone.status)
             assert found.sweeps[i, t] == max(status.sweeps + status.iterations for status in statuses)
             assert found.touching[i, t] == statuses[-1].contacts
+            assert found.residuals[i, t] == max(status.residual for status in statuses)
+            assert found.solved[i, t] == all(status.solved for status in statuses)
             np.testing.assert_array_equal(found.q[i, t + 1], alone.q)
             np.testing.assert_array_equal(found.v[i, t + 1], alone.v)
             np.testing.assert_allclose(found.forces[i, t], alone.contact_forces, atol=1e-12)
+
+
+def test_unsolved_steps_are_told_and_judged_by_their_speed() -> None:
+    """Beyond 1e-8 m/s in slow motion, and 1e-9 of twice the velocities in fast; what took no step is not told."""
+    residuals, v = np.array([[2e-8, 2e-8, 9e-9, np.nan]]), np.zeros((2, 4, 3))
+    v[1, 1, 2], v[:, 3] = -11.0, np.nan
+    solved = are_solved(residuals, v, 1e-9)
+    np.testing.assert_array_equal(solved, [[False, True, True, False]])
+    many, one = Unsolved(1e-9), Unsolved(1e-9)
+    many.note_all(residuals, solved, np.array([0.5]))
+    for i in range(3):
+        one.note(float(residuals[0, i]), 0.0, 0.5, lambda i=i: float(np.abs(v[1, i]).max()))  # type: ignore[misc]
+    for told in (many, one):
+        with pytest.warns(ModelWarning, match="in 1 of 4 steps no impulses .* is 2e-08 m/s, at 0.5 s"):
+            told.warn(coupler.robots.load("four_bar"), 4)
 
 
 def test_leading_dimensions_are_broadcast() -> None:

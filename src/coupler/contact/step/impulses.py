@@ -196,4 +196,4 @@ def _none_joins(blocks: View) -> Any:
 
 
 def _is_solved(problem: View) -> Any:
-    return problem.residual <= ENOUGH * np.maximum(problem.tolerance, problem.limit)
+    return problem.residual <= np.maximum(ENOUGH * problem.tolerance, problem.limit)

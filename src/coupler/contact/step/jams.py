@@ -109,6 +109,7 @@ class Jams:
         """
         scalars = {name: buffer.at(0) for name, buffer in self._state.items()}
         state = fields(**scalars, residual=residual.at(0), limit=limit.at(0), iterations=iterations.at(0))
+        state |= fields(enough=constants([ENOUGH * self._scene.tolerance]))
         self._builder.loop(_begin, state=state)
         self._blocks.each(_see_nothing, _see_nothing)
         with self._builder.repeat(until=_is_solved, at_most=_TRIES, state=state):
@@ -182,7 +183,7 @@ def _is_solved(state: View) -> Any:
 
 
 def _judge(state: View) -> None:
-    state.unsolved = np.where(state.residual <= ENOUGH * state.limit, 0.0, 1.0)
+    state.unsolved = np.where(state.residual <= np.maximum(state.limit, state.enough), 0.0, 1.0)
     state.tries = state.tries + 1.0
     state.speed = state.work = np.array(0.0)
 

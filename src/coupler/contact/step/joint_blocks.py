@@ -183,7 +183,7 @@ def _measuring(scene: ContactScene, bounded: bool) -> Callable[[Visit[Any, Any],
             left = memory.step * (1.0 - memory.gone if scene.integrator == "midpoint" else 1.0)
             q = q + 0.5 * left * left * cluster.g[cluster.shape.starts[i] + j]
         recovery = row.recovery if bounded else None
-        seen = (lambda gap: scene.seen(gap, cluster)) if scene.integrator in SCHEMES else lambda gap: gap
+        seen = lambda gap: scene.seen_by_joint(gap, cluster)  # noqa: E731
         before = _velocity(cluster, i, j, memory.start)
         row.low, row.high = limit_velocities(row.lower, row.upper, q, memory.step, before, recovery, seen)
 

@@ -71,12 +71,12 @@ class Refinement:
             residual: 1, the error of the laws, m/s.
             iterations: 1; the number of iterations is added to it.
             sharing: 1, above zero if contacts are to share their load; None if they never are.
-            enough: times the tolerance, the residual at which costly rules give up.
+            enough: times the tolerance, the residual at which costly rules give up; whatever b is.
         """
         builder, blocks = self._builder, self._blocks
         state = fields(**{name: buffer.at(0) for name, buffer in self._state.items()})
         state |= fields(residual=residual.at(0), iterations=iterations.at(0), tolerance=constants([tolerance]))
-        state |= fields(enough=constants([enough]))
+        state |= fields(enough=constants([enough * tolerance]))
         state |= fields(sign=self._system.sign.at(0), sharing=sharing.at(0) if sharing else constants([0.0]))
         builder.loop(rules.set_no_limit, state=state)
         with builder.repeat(until=rules.good_enough, at_most=1, rare=True, state=state):

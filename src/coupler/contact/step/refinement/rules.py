@@ -68,7 +68,7 @@ def good_enough(state: View) -> Any:
 
 def ended(state: View) -> Any:
     followed = state.by_newton + state.by_interior + state.by_path + state.by_gauge
-    found = (state.least <= state.limit) | ((state.paths > 0.0) & (state.least <= state.enough * state.limit))
+    found = (state.least <= state.limit) | ((state.paths > 0.0) & (state.least <= state.enough))
     return (found & (state.shares + state.polishes <= 0.0)) | (followed <= 0.0)
 
 
@@ -104,7 +104,7 @@ def decide(state: View) -> None:
     # When it is spent, the interior point starts once more, from impulses as large as those that would hold all rows
     # (gauge.py). When it is spent again, paths follow. Neither is worth it where the residual is small enough by then.
     spent, gauged = (turns >= _INTERIOR) | (stalls >= _STALLS), state.gauged + state.by_gauge
-    near = state.least <= state.enough * state.limit
+    near = state.least <= np.maximum(state.limit, state.enough)
     gauges = resumes & spent & (gauged <= 0.0) & np.logical_not(near)
     turns, stalls = np.where(by_gauge, 0.0, turns), np.where(by_gauge, 0.0, stalls)
     until_newton = np.where(by_gauge, _FIRST_TRY, until_newton)
