@@ -286,10 +286,11 @@ class Visit(Generic[B_co, C_co]):
 
     @cached_property
     def springs(self) -> Array:
-        """The forces of springs and dampers at all joints: k (rest − q) − d q̇."""
+        """The forces of springs and dampers at all joints: k (rest − q) − d q̇, where v is q̇."""
         forces = []
         for body, q in zip(self.bodies, self.q, strict=True):
-            pull = -body.kind.difference(body.model.rest, q) * body.model.stiffness
+            deflection = body.kind.difference(body.model.rest, q)
+            pull = body.kind.along_velocity(deflection, -deflection * body.model.stiffness)
             forces.append(pull - body.model.damping * body.w)
         return np.concatenate(forces)
 
