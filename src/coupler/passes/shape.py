@@ -137,7 +137,7 @@ class ClusterShape:
 
     @property
     def solved(self) -> bool:
-        """Whether dependent positions are functions of independent ones: constraints without a solution keep no rows."""
+        """Whether dependent positions are functions of independent ones: all constraints that keep rows have one."""
         return all(isinstance(constraint, Solution) or not constraint.kept for constraint in self.constraints)
 
     @property
