@@ -67,7 +67,8 @@ class Maximal:
         for joint in self.robot.joints:
             if joint.kind.nv:
                 S, kind = self.speeds[joint.name], joint.kind
-                pull = kind.stiffness * kind.difference(kind.rest, self.p[joint.name]) + kind.damping * (S @ self.V)
+                deflection = kind.difference(kind.rest, self.p[joint.name])
+                pull = kind.along_velocity(deflection, kind.stiffness * deflection) + kind.damping * (S @ self.V)
                 M += S.T @ (kind.armature[:, None] * S)
                 f += S.T @ (tau.get(joint.name, 0.0) - pull - kind.armature * self.speed_bias[joint.name])
         for spring in self.robot.elements:

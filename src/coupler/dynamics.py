@@ -28,6 +28,7 @@ from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 from coupler.model.actuators import by_actuator
 from coupler.model.names import names_given
+from coupler.model.numbers import as_array, batch_of
 
 __all__ = [
     "bias_force",
@@ -64,7 +65,7 @@ def forward_dynamics(
     """
     if motors is not None:
         of_motors = run(robot, generalized_forces_program, q, control_forces(robot, q, v, motors, rates))
-        tau = of_motors if tau is None else of_motors + np.asarray(tau)
+        tau = of_motors if tau is None else of_motors + _fitting(robot, of_motors, tau)
     elif rates is not None:
         raise ModelError("rates are the velocities of targets; give motors as well")
     elif tau is None:
@@ -72,6 +73,16 @@ def forward_dynamics(
     if f_ext is None:
         return run_on_state(robot, forward_dynamics_program, q, v, tau)
     return run(robot, forward_dynamics_program, q, v, tau, on_bodies(robot, f_ext), options=(True,))
+
+
+def _fitting(robot: Robot, of_motors: np.ndarray, tau: Any) -> np.ndarray:
+    """Forces at independent joints, (..., nv), to be added to those of motors."""
+    forces = as_array("tau", tau)
+    if forces.dtype.kind not in "fiub" or forces.shape[-1:] != (robot.nv,):
+        given = f"shape {forces.shape}" if forces.dtype.kind in "fiub" else f"type {forces.dtype}"
+        raise ModelError(f"tau has the {given}; robot {robot.name!r} takes numbers (..., {robot.nv})")
+    batch_of({"motors": of_motors, "tau": forces})
+    return forces
 
 
 def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None) -> np.ndarray:

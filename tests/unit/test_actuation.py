@@ -94,6 +94,9 @@ def test_dynamics_with_motors_and_back() -> None:
         coupler.forward_dynamics(robot, q, v, motors={"nothing": 1.0})
     both = coupler.forward_dynamics(robot, q, v, tau, motors=f)
     assert both == pytest.approx(coupler.forward_dynamics(robot, q, v, 2.0 * tau), abs=1e-9)
+    for wrong, message in ((1.0, "tau has the shape"), (np.zeros((3, robot.nv)), "do not fit together")):
+        with pytest.raises(ModelError, match=message):
+            coupler.forward_dynamics(robot, [q, q], v, wrong, motors=f)
     assert coupler.forward_dynamics(robot, q, v) == pytest.approx(
         coupler.forward_dynamics(robot, q, v, 0.0 * tau), abs=1e-12
     )

@@ -75,9 +75,11 @@ def test_what_is_no_robot_is_refused(function: str, wrong: Any, robot: Robot) ->
         getattr(coupler, function)(wrong, **arguments(robot, function))
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("function", [*FUNCTIONS, "forward_dynamics with motors"])
 def test_what_is_no_array_of_numbers_is_refused_by_name(function: str, robot: Robot) -> None:
+    function, *motors = function.split(" with ")
     sound, call = arguments(robot, function), getattr(coupler, function)
+    sound |= dict.fromkeys(motors, np.zeros(len(robot.actuators)))
     call(robot, **sound)
     for name, given in sound.items():
         for kind, wrong in WRONG.items() if isinstance(given, np.ndarray) else ():
@@ -120,6 +122,7 @@ def with_names(robot: Robot) -> dict[str, Callable[[Any], Any]]:
         "hold": lambda name: robot.close(q, hold=[name]),
         "cluster": lambda name: robot.cluster_subspaces(q, 33 if isinstance(name, int) else name),
         "body": lambda name: robot.with_shape("ball", Sphere(0.1), body=name),
+        "wrench": simulation.wrench,
         "backend": robot.with_backend,
         "closure": lambda name: robot.with_closure({"loop": name}),
         "with_actuators": lambda name: robot.with_actuators([name]),

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from coupler.model.errors import ModelError
+
 Array = Any  # an ndarray of floats, or of nodes
 
 
@@ -39,9 +41,9 @@ class FourBar:
     def __post_init__(self) -> None:
         lengths = np.array([self.crank, self.coupler, self.rocker, self.ground], dtype=float)
         if not (np.isfinite(lengths).all() and (lengths > 0.0).all()):
-            raise ValueError(f"a four-bar's lengths must be finite and positive, got {lengths} m")
+            raise ModelError(f"a four-bar's lengths must be finite and positive, got {lengths} m")
         if 2.0 * lengths.max() > lengths.sum() * (1.0 + _ROUNDING):
-            raise ValueError(f"a four-bar of lengths {lengths} m cannot close: one exceeds the sum of the others")
+            raise ModelError(f"a four-bar of lengths {lengths} m cannot close: one exceeds the sum of the others")
 
     @property
     def turns_fully(self) -> bool:

@@ -12,6 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from coupler.model.errors import ModelError
+from coupler.model.numbers import as_array, numbers
+from coupler.model.wording import clipped
+
 Array = Any  # an ndarray of floats, or of nodes
 
 
@@ -58,21 +62,17 @@ def linear(G: Any, offset: Any = 0.0) -> Linear:
         G: one row for each joint, one column for each independent one.
         offset: positions at y = 0, rad or m.
     """
-    G = np.array(G, dtype=float)
-    if G.ndim != 2 or not np.isfinite(G).all():
-        raise ValueError(f"a linear transmission needs a finite matrix, got {G!r}")
-    shift = np.broadcast_to(np.asarray(offset, dtype=float), (len(G),)).copy()
-    if not np.isfinite(shift).all():
-        raise ValueError(f"a linear transmission needs finite offsets, got {offset!r}")
-    return Linear(G, shift)
+    rows = as_array("a linear transmission: G", G)
+    if rows.ndim != 2:
+        raise ModelError(f"a linear transmission: G must be a matrix, got {clipped(G)}")
+    matrix = numbers("a linear transmission: G", rows, rows.shape)
+    return Linear(matrix, numbers("a linear transmission: its offset", offset, (len(matrix),), spread=True))
 
 
 def gear(ratio: float, offset: float = 0.0) -> Gear:
     """A pair of gears: (y, ratio y + offset) for the driving and the driven joint. [000, eq. 16]"""
-    for what, value in (("ratio", ratio), ("offset", offset)):
-        if not np.isfinite(value):
-            raise ValueError(f"gears need a finite {what}, got {value!r}")
-    return Gear(float(ratio), float(offset))
+    values = numbers("gears: the ratio", ratio, ()), numbers("gears: the offset", offset, ())
+    return Gear(*map(float, values))
 
 
 def rack_and_pinion(radius: float, offset: float = 0.0) -> Gear:
@@ -98,7 +98,7 @@ def differential(ratio: float = 1.0) -> Linear:
 
 def polynomial(coefficients: Sequence[float]) -> Polynomial:
     """(y, c0 + c1 y + c2 y² + ...), as in MuJoCo's joint equality."""
-    values = tuple(float(c) for c in coefficients)
-    if not values or not np.isfinite(values).all():
-        raise ValueError(f"a polynomial transmission needs finite coefficients, got {coefficients!r}")
-    return Polynomial(values)
+    values = as_array("a polynomial transmission: its coefficients", coefficients)
+    if values.ndim != 1 or not len(values):
+        raise ModelError(f"a polynomial transmission needs a list of coefficients, got {clipped(coefficients)}")
+    return Polynomial(tuple(numbers("a polynomial transmission: its coefficients", values, values.shape).tolist()))

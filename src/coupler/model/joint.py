@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from coupler.graph import jacobian, jvp, symbols
+from coupler.graph import jacobian, jvp, symbols, vjp
 from coupler.linear import solve
 from coupler.model.errors import ModelError
 from coupler.model.identity import attributes_of
@@ -41,7 +41,8 @@ class Joint(LoopKind):
             position.
         floats: whether it constrains nothing, q is a point and a quaternion, and v the spatial velocity of the
             successor in its own frame.
-        stiffness: stiffness of a spring that pulls towards `rest`, N m/rad or N/m.
+        stiffness: stiffness k of a spring that pulls towards `rest`, N m/rad or N/m. Its energy is ½ Σ k d² with
+            d = difference(rest, q), for a ball the rotation vector that leads from `rest` to q.
         rest: (nq,), the position at which that spring is relaxed; neutral if None.
         damping: resisting force by unit of velocity, N m s/rad or N s/m.
         friction: the largest Coulomb friction, N m or N.
@@ -189,6 +190,12 @@ class Joint(LoopKind):
         start = self.neutral()
         q = self.integrate(start, u)
         return solve(jacobian(lambda e: self.difference(q, self.integrate(start, u + e)), np.zeros(self.nv)), v)
+
+    def along_velocity(self, u: Array, force: Array) -> Array:
+        """The force along v that does the work of a given one along u, where the position is integrate(q0, u)."""
+        if self.nq == self.nv:
+            return force
+        return vjp(lambda v: self.chart_rate(u, v), np.zeros(self.nv), force)
 
     def normalize(self, q: Array) -> Array:
         """The valid position nearest to q: quaternions of unit length."""

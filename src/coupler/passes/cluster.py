@@ -249,18 +249,20 @@ class Visit(Generic[B_co, C_co]):
                 gap = np.maximum(gap, np.abs(q[-4:] @ q[-4:] - 1.0))
                 for x in q[:-4]:  # results may not depend on the position of a floating body, so it is checked here
                     gap = np.maximum(gap, np.where(np.abs(x) < np.inf, 0.0, 1.0))
-        if self.looped:  # whose loops over joints have told how steep it is
-            for value in self.loops.residuals():
-                gap = np.maximum(gap, np.abs(value))
-        elif not self.shape.solved:
-            rates: Any = self.K_inverse if self.tangent else self._dependent_rows
-            rates = rates.inverse if isinstance(rates, Reflected) else rates  # which is as large
-            if moving and self.shape.is_large:  # the same number, with fewer products
-                rates = [reduce(np.maximum, np.abs(rates).ravel())]
-            steepness = (STEEP * np.array(rates)).ravel() if moving else ()
-            for value in (*self.loops.residuals(), *steepness):
-                gap = np.maximum(gap, np.abs(value))
+        residuals = self.loops.residuals() if self.loops.constraints else ()
+        for value in (*residuals, *(self._steepness() if moving else ())):
+            gap = np.maximum(gap, np.abs(value))
         self._store.gap = gap
+
+    def _steepness(self) -> Array:
+        """How fast dependent joints move, which tells how near to singular loops without a solution are."""
+        if self.shape.solved or self.looped:  # the loops over joints of a looped one have told already
+            return np.zeros(0)
+        rates: Any = self.K_inverse if self.tangent else self._dependent_rows
+        rates = rates.inverse if isinstance(rates, Reflected) else rates  # which is as large
+        if self.shape.is_large:  # the same number, with fewer products
+            rates = [reduce(np.maximum, np.abs(rates).ravel())]
+        return (STEEP * np.array(rates)).ravel()
 
     # Passive forces
 
@@ -286,10 +288,11 @@ class Visit(Generic[B_co, C_co]):
 
     @cached_property
     def springs(self) -> Array:
-        """The forces of springs and dampers at all joints: k (rest − q) − d q̇."""
+        """The forces of springs and dampers at all joints: k (rest − q) − d q̇, where v is q̇."""
         forces = []
         for body, q in zip(self.bodies, self.q, strict=True):
-            pull = -body.kind.difference(body.model.rest, q) * body.model.stiffness
+            deflection = body.kind.difference(body.model.rest, q)
+            pull = body.kind.along_velocity(deflection, -deflection * body.model.stiffness)
             forces.append(pull - body.model.damping * body.w)
         return np.concatenate(forces)
 

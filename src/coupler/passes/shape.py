@@ -137,18 +137,19 @@ class ClusterShape:
 
     @property
     def solved(self) -> bool:
-        """Whether all constraints have a solution: dependent positions as functions of independent ones."""
-        return all(isinstance(constraint, Solution) for constraint in self.constraints)
+        """Whether dependent positions are functions of independent ones: all constraints that keep rows have one."""
+        return all(isinstance(constraint, Solution) or not constraint.kept for constraint in self.constraints)
 
     @property
     def can_be_invalid(self) -> bool:
         """Whether a configuration may be invalid: an open loop, or a quaternion that is not of unit length."""
-        return not self.solved or any(kind.nq != kind.nv for kind in self.kinds)
+        loops = any(not isinstance(constraint, Solution) for constraint in self.constraints)
+        return loops or any(kind.nq != kind.nv for kind in self.kinds)
 
     @property
     def linear(self) -> bool:
         """Whether G is constant."""
-        return all(isinstance(constraint, Solution) and constraint.linear for constraint in self.constraints)
+        return all(x.linear if isinstance(x, Solution) else not x.kept for x in self.constraints)
 
 
 Numbers = dict[str, np.ndarray]

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.kinematics import frame_pose
 from coupler.model import ModelError, Robot
 from coupler.model.numbers import numbers, positive_integer
-from coupler.model.wording import listed
+from coupler.model.wording import clipped, listed
 from coupler.simulate.control import Control, Controller
 from coupler.simulate.energy_watch import EnergyWatch, known_gain
 from coupler.simulate.log_rows import Rows
@@ -178,9 +178,9 @@ class Simulation(Simulated):
             at: 3, the point of application in the body's frame, m.
             moment: 3, along the world's axes, N m.
         """
-        if body not in self.robot.bodies:
+        if not isinstance(body, str) or body not in self.robot.bodies:
             raise ModelError(
-                f"robot {self.robot.name!r} has no body {body!r}; it has {listed(self.robot.bodies, like=body)}"
+                f"robot {self.robot.name!r} has no body {clipped(body)}; it has {listed(self.robot.bodies, like=body)}"
             )
         force, at, moment = numbers("force", force, (3,)), numbers("at", at, (3,)), numbers("moment", moment, (3,))
         pose = frame_pose(self.robot, np.array(self.q), body)

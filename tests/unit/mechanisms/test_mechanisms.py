@@ -7,6 +7,7 @@ import pytest
 
 from coupler.graph import jacobian, second_directional
 from coupler.mechanisms import FourBar, belt, differential, gear, linear, polynomial, rack_and_pinion
+from coupler.model import ModelError
 
 CRANK_ROCKER = FourBar(0.3, 1.0, 0.8, 1.1)
 DOUBLE_CRANK = FourBar(1.0, 0.9, 0.8, 0.4)
@@ -104,11 +105,15 @@ def test_linear_transmissions_have_no_bias() -> None:
     [
         (lambda: FourBar(0.0, 1.0, 1.0, 1.0), "lengths must be finite and positive"),
         (lambda: FourBar(1.0, 1.0, 1.0, 3.5), "cannot close: one exceeds the sum of the others"),
-        (lambda: gear(np.nan), "need a finite ratio"),
-        (lambda: gear(1.0, np.inf), "need a finite offset"),
-        (lambda: polynomial([]), "needs finite coefficients"),
+        (lambda: gear(np.nan), "gears: the ratio must be a finite number, got nan"),
+        (lambda: gear(1.0, np.inf), "gears: the offset must be a finite number"),
+        (lambda: polynomial([]), "needs a list of coefficients"),
+        (lambda: polynomial([1.0, np.nan]), "its coefficients must be 2 finite numbers"),
+        (lambda: linear([1.0, 2.0]), "G must be a matrix"),
+        (lambda: linear([[1.0], [np.nan]]), "G must be 2 × 1 finite numbers"),
+        (lambda: linear([[1.0], [2.0]], [1.0, 2.0, 3.0]), "its offset must be 2 finite numbers"),
     ],
 )
 def test_what_a_mechanism_cannot_be(make, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ModelError, match=message):
         make()

@@ -195,6 +195,23 @@ def test_random_positions_keep_the_limits() -> None:
         assert samples.std() > 0
 
 
+@pytest.mark.parametrize("name", JOINTS)
+def test_a_spring_is_the_slope_of_its_energy(name: str) -> None:
+    """Also where the spring of a ball or a floating body is stiffer along one axis than along another."""
+    joint = JOINTS[name]
+    rng = np.random.default_rng(9)
+    stiffness, rest = rng.uniform(1.0, 9.0, joint.nv), joint.random(rng)
+    q, v = state(joint, 9)
+
+    def energy(t: Any) -> Any:
+        deflection = joint.difference(rest, joint.integrate(q, v, t))
+        return 0.5 * (stiffness * deflection) @ deflection
+
+    deflection = joint.difference(rest, q)
+    force = joint.along_velocity(deflection, stiffness * deflection)
+    np.testing.assert_allclose(force @ v, jvp(energy, 0.0, 1.0), rtol=0, atol=1e-12)
+
+
 def test_properties_are_spread_over_the_freedoms() -> None:
     joint = Universal(damping=0.5, armature=[0.1, 0.2])
     np.testing.assert_array_equal(joint.damping, [0.5, 0.5])

@@ -20,7 +20,8 @@ _ABOUT_EQUAL = 0.5  # pivots above this part of the largest are as good as it
 _POOR = 1e-3  # pivots below this part of the largest column are used only when no better ones are left
 _BAD = 1e-5  # coordinates of a lower quality are used only where there are no others, whatever is preferred
 _ROUNDING = 1e-16  # lower qualities are all equally bad
-_NOTHING, _ZERO = 1e-9, 1e-12  # a sample's K is zero below this part of the largest of all, and this (m, rad)
+_NOTHING = 1e-9  # a sample's K is nothing below this part of the largest of all
+_ZERO = 1e-12  # m, rad: what is below this is rounding, even if a cluster's K has nothing else
 
 
 class Preference:
@@ -52,8 +53,9 @@ def ranks(K: np.ndarray) -> np.ndarray:
     """The rank of K in each sample."""
     if not K.size:
         return np.zeros(len(K), int)
-    sigma, smallest = np.linalg.svd(np.nan_to_num(K), compute_uv=False), _NOTHING * np.abs(K).max() + _ZERO
-    return (sigma > RANK * np.maximum(sigma[:, :1], smallest)).sum(axis=1)
+    sigma = np.linalg.svd(np.nan_to_num(K), compute_uv=False)
+    largest = np.maximum(sigma[:, :1], _NOTHING * np.abs(K).max())
+    return (sigma > np.maximum(RANK * largest, _ZERO)).sum(axis=1)
 
 
 def choose(K: np.ndarray, preferences: np.ndarray, usable: np.ndarray) -> Choice:

@@ -47,6 +47,7 @@ class Embedding:
         v_index: the entries of w that make v.
         q_place, v_place: for each entry of p its place in q, and of w its place in v; -1 if it has none.
         unsolved_links: the links in loops without a solution; at dead points, v does not determine their velocities.
+            Loops whose rows are all redundant, such as the second hinge of a door, hold nothing, and do not count.
         unsolved_entries: the entries of w of these links, in their order.
         origin: the embedding without given parameters, whose programs it shares; see `States.with_given`.
     """
@@ -73,7 +74,8 @@ class Embedding:
         self.q_place[self.q_index] = np.arange(len(self.q_index))
         self.v_place[self.v_index] = np.arange(len(self.v_index))
         self.stacks = tuple(self._stacks())
-        unsolved = [loop for loop, solved in zip(loops, self.explicit, strict=True) if not solved]
+        found = zip(loops, self.choices, self.explicit, strict=True)
+        unsolved = [loop for loop, choice, solved in found if not solved and len(choice.rows)]
         self.unsolved_links = tuple(link for loop in unsolved for link in loop.links)
         self.unsolved_entries = tree.velocities_of(self.unsolved_links)
 
