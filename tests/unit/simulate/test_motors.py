@@ -365,9 +365,9 @@ def driven(name: str) -> Robot:
 
 
 @pytest.mark.filterwarnings("ignore:.*can touch nothing")
-@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("trapezoid", 2)])
+@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("trapezoid", 2), ("midpoint", 2)])
 @pytest.mark.parametrize("case", SERVOS)
-def test_servos_in_steps_of_several_stages_have_their_order(case: str, integrator: str, order: int) -> None:
+def test_servos_have_the_order_of_the_method(case: str, integrator: str, order: int) -> None:
     robot = SERVOS[case]()
     q, count = robot.neutral(), len(robot.actuators)
     kinds = [actuator.kind for actuator in robot.actuators]
@@ -417,7 +417,7 @@ def test_mistakes_in_controls_are_told() -> None:
         ([1.0], "motors must be 2 finite numbers"),
         (np.array([1.0]), "motors must be 2 finite numbers"),
         (np.array([np.nan, 0.0]), "motors must be 2 finite numbers"),
-        ({"hinge": 1.0}, "nothing for actuator 'elbow'"),
+        ({"hinge": 1.0}, "no value is given for actuator 'elbow'"),
         ({"hinge": 1.0, "elbow": 0.0, "wrist": 0.0}, "no actuator 'wrist'"),
     ):
         with pytest.raises(ModelError, match=message):
