@@ -153,7 +153,7 @@ def test_dampers_are_of_second_order(stiffness: float, damping: float) -> None:
     b.body("carriage", 1.0)
     b.joint("slide", Prismatic(axis=(1, 0, 0), stiffness=stiffness, damping=damping), "ground", "carriage")
     rates = np.roots([1.0, damping, stiffness]).astype(complex)
-    weights = np.linalg.solve([[1.0, 1.0], rates], [0.2, 1.0])
+    weights = np.linalg.solve(np.stack([np.ones(2), rates]), [0.2, 1.0])
     position = float((weights @ np.exp(rates)).real)
     crank = four_bar(stiffness=0.1 * stiffness, damping=0.1 * damping)
     start = crank.pack_q({"A": 2.0})
@@ -170,7 +170,7 @@ def test_dampers_are_of_second_order(stiffness: float, damping: float) -> None:
 
 
 def four_bar(**values: float) -> Robot:
-    """A crank and a rocker without a closed form; the crank has a spring and a damper, and the rocker is independent."""
+    """Without a closed form; the crank has a spring and a damper, and the rocker is independent."""
     b, turn = RobotBuilder("four-bar"), Revolute(axis=(0, 1, 0))
     for name, length in {"crank": 0.3, "rod": 0.8, "rocker": 0.7}.items():
         b.body(name, 1.0, (length / 2, 0, 0), (1e-3, 0.05, 0.05))
