@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import remembered
-from coupler.contact.scene import ContactScene
+from coupler.contact.damping import lateness
 from coupler.model import Robot
 from coupler.model.actuator_limits import SharedLimit, shared_limits
 from coupler.model.actuators import Actuator, terms_of
@@ -44,12 +44,11 @@ def may_yield(robot: Robot) -> bool:
     )
 
 
-def servo_damping(actuator: Actuator, scene: ContactScene) -> Any:
-    """D of a servo in a step: how much its force drops per velocity after the step; see drives.py, damping.py.
-
-    For a damper it is the largest value; its control sets the actual one.
-    """
-    return actuator.most_damping + (0.25 if scene.integrator == "midpoint" else 1.0) * scene.step * actuator.stiffness
+def joint_lateness(robot: Robot, actuator: Actuator, step: float) -> Any:
+    """θ of a servo of a single joint in the midpoint rule: that of all dampers of its joint; see damping.py."""
+    ((link, j, _),) = terms_of(robot, actuator)
+    tree = servoed(robot, yielding=False).tree
+    return lateness(tree, tree.links[link], step)[j]
 
 
 def servoed(robot: Robot, *, yielding: bool) -> Robot:

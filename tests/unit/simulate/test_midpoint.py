@@ -62,7 +62,7 @@ def test_a_step_is_that_of_numpy(name: str) -> None:
     tau = np.random.default_rng(0).normal(size=robot.nv)
     simulation = Simulation(robot, 1e-3, q=q, v=v, limits=False)
     if any(link.kind.damping.any() or link.kind.friction.any() for link in robot.tree.links):
-        pytest.skip("dampers feel the step's end, and dry friction is an impulse: neither is in this reference")
+        pytest.skip("dampers are implicit, and dry friction is an impulse: neither is in this reference")
     for _ in range(3):
         q, v = midpoint(robot, q, v, tau, 1e-3)
         simulation.step(tau)
@@ -144,6 +144,57 @@ def test_a_stiff_spring_swings_on() -> None:
     assert np.abs(log.q[-100:]).max() > 0.005
     euler = Simulation(robot, 1e-3, q=[0.01], integrator="euler")
     assert np.abs(euler.run(1.0).q[-1]) < 1e-3
+
+
+@pytest.mark.parametrize(("stiffness", "damping"), [(0.0, 3.0), (20.0, 3.0), (200.0, 1.0)])
+def test_dampers_are_of_second_order(stiffness: float, damping: float) -> None:
+    """A carriage on a spring, against the formula; and a crank that its loop turns, against a method of high order."""
+    b = RobotBuilder("carriage")
+    b.body("carriage", 1.0)
+    b.joint("slide", Prismatic(axis=(1, 0, 0), stiffness=stiffness, damping=damping), "ground", "carriage")
+    rates = np.roots([1.0, damping, stiffness]).astype(complex)
+    weights = np.linalg.solve(np.stack([np.ones(2), rates]), [0.2, 1.0])
+    position = float((weights @ np.exp(rates)).real)
+    crank = four_bar(stiffness=0.1 * stiffness, damping=0.1 * damping)
+    start = crank.pack_q({"A": 2.0})
+    exact = integrate_motion(crank, start, [5.0], 0.5, tolerance=1e-11).q[-1]
+    cases = [(b.build(), [0.2], [1.0], 1.0, np.array([position])), (crank, start, [5.0], 0.5, exact)]
+    for robot, q, v, duration, expected in cases:
+        errors = []
+        for step in (4e-3, 2e-3, 1e-3):
+            simulation = Simulation(robot, step, q=q, v=v)
+            simulation.run(duration)
+            errors.append(np.abs(simulation.q - expected).max())
+        assert errors[0] / errors[1] == pytest.approx(4.0, abs=0.3)
+        assert errors[1] / errors[2] == pytest.approx(4.0, abs=0.3)
+
+
+def four_bar(**values: float) -> Robot:
+    """Without a closed form; the crank has a spring and a damper, and the rocker is independent."""
+    b, turn = RobotBuilder("four-bar"), Revolute(axis=(0, 1, 0))
+    for name, length in {"crank": 0.3, "rod": 0.8, "rocker": 0.7}.items():
+        b.body(name, 1.0, (length / 2, 0, 0), (1e-3, 0.05, 0.05))
+    b.joint("A", Revolute(axis=(0, 1, 0), **values), "ground", "crank")
+    b.joint("B", turn, "crank", "rod", at=(0.3, 0, 0))
+    b.joint("D", turn, "ground", "rocker", at=(0.9, 0, 0), independent=True)
+    b.loop("C", turn, "rod", "rocker", at=(0.8, 0, 0), meets=(0.7, 0, 0))
+    return b.build()
+
+
+def test_no_damper_throws_back_what_it_stops() -> None:
+    """Between two masses that are free, of any strength: they slow each other down, to a common speed."""
+    b = RobotBuilder("two", (0, 0, 0))
+    for name, carrier, joint in (("one", "ground", {}), ("two", "one", {"damping": 1.0})):
+        b.body(name, 1.0)
+        b.joint(name, Prismatic(axis=(1, 0, 0), **joint), carrier, name)
+    masses, damping = (x.ravel() for x in np.meshgrid([1e-6, 1e-3, 1.0, 1e3], np.logspace(-1, 9, 11)))
+    robot = b.build().with_parameters({"mass:one": masses, "damping:two": damping})
+    found = coupler.rollout(robot, [0.0, 0.0], [0.0, 1.0], np.zeros((20, 2)), step=1e-3)
+    apart = found.v[..., 1]
+    assert apart.min() > -1e-9
+    assert np.diff(apart, axis=-1).max() < 1e-9
+    momentum = masses[:, None] * found.v[..., 0] + found.v.sum(axis=-1)
+    np.testing.assert_allclose(momentum, 1.0, rtol=0, atol=1e-9)
 
 
 # With contact

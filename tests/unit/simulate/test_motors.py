@@ -365,9 +365,9 @@ def driven(name: str) -> Robot:
 
 
 @pytest.mark.filterwarnings("ignore:.*can touch nothing")
-@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("trapezoid", 2)])
+@pytest.mark.parametrize(("integrator", "order"), [("rk4", 4), ("trapezoid", 2), ("midpoint", 2)])
 @pytest.mark.parametrize("case", SERVOS)
-def test_servos_in_steps_of_several_stages_have_their_order(case: str, integrator: str, order: int) -> None:
+def test_servos_have_the_order_of_the_method(case: str, integrator: str, order: int) -> None:
     robot = SERVOS[case]()
     q, count = robot.neutral(), len(robot.actuators)
     kinds = [actuator.kind for actuator in robot.actuators]

@@ -82,11 +82,12 @@ def deciding(kind: str, joint: bool, limited: bool) -> Callable[[View], None]:
             drive.given = drive.push = drive.aim
         else:
             rate = {"position": lambda: drive.rate, "velocity": lambda: control, "damper": lambda: 0.0}[kind]()
-            drive.aim = drive.gain * rate
+            gain = drive.gain * np.maximum(control, _LEAST_ON) if kind == "damper" else drive.gain
+            drive.aim = drive.gain * rate - (1.0 - drive.late) * gain * drive.start
             if kind == "position":
                 drive.aim = drive.aim + drive.stiffness * (control - drive.position + drive.ahead * drive.start)
             elif kind == "damper":
-                drive.loss = drive.gain * np.maximum(control, _LEAST_ON)
+                drive.loss = drive.late * gain
             drive.given = np.array(0.0) if joint else 0.5 * (drive.lower + drive.upper)
             drive.push = expected(drive)
             if joint:
@@ -165,7 +166,10 @@ def reporting(at_joint: bool) -> Callable[[View], None]:
     """The kernel that reports the force of an actuator without rows; a servo `at_joint` also feels loops' bias."""
 
     def report_force(drive: View) -> None:
-        drive.force = drive.given + (drive.aim - drive.loss * (drive.speed + drive.bias)) if at_joint else drive.given
+        drive.force = drive.given
+        if at_joint:
+            lost = drive.loss * drive.speed + (drive.loss - drive.halfway) * drive.bias
+            drive.force = drive.given + (drive.aim - lost)
 
     return report_force
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from coupler.compiled import remembered
+from coupler.contact.damping import lateness_at
 from coupler.contact.scene import ContactScene
-from coupler.contact.servos import at_joint, servo_damping
+from coupler.contact.servos import at_joint, joint_lateness
 from coupler.contact.step.drive_rows import ENDLESS, damping_of, drive_rows, effort_limits, mobilities_of
 from coupler.contact.step.shared_servos import stand_ins
 from coupler.graph import Window, constants, fields
@@ -35,7 +36,9 @@ class DriveTable:
     def __init__(self, robot: Robot, scene: ContactScene, groups: Sequence[SharedLimit]) -> None:
         self._robot, self._scene, count = robot, scene, len(robot.actuators)
         self.actuators = [*robot.actuators, *stand_ins(robot, groups)]
-        self._damping: list[Any] = [servo_damping(actuator, scene) for actuator in robot.actuators]
+        self._midpoint = scene.integrator == "midpoint"
+        self._lateness = [self._lateness_of(number) for number in range(len(self.actuators))]
+        self._damping = [self._damping_of(number) for number in range(count)]
         self._damping += [damping_of(group, self._damping) for group in groups]
         members = {number for group in groups for number in group.members}
         self.rows = drive_rows(robot, scene, self.actuators, self._damping, members)
@@ -58,7 +61,9 @@ class DriveTable:
             "stiffness": [actuator.stiffness for actuator in actuators],
             "gain": [actuator.damping for actuator in actuators],
             "damping": [self._damping[number] for number in numbers],
-            "ahead": np.full(len(numbers), 0.25 * h if self._scene.integrator == "midpoint" else 0.0),
+            "late": [self._lateness[number] for number in numbers],
+            "halfway": [0.5 * actuator.damping if self._midpoint else 0.0 for actuator in actuators],
+            "ahead": np.full(len(numbers), 0.25 * h if self._midpoint else 0.0),
             "rest": [self._rest(actuator) for actuator in actuators],
             "kick": [self._kick(number) for number in numbers],
             "fastest": np.clip([actuator.speed for actuator in actuators], 0.0, _FAR),
@@ -70,10 +75,32 @@ class DriveTable:
         """Roughly the change of an actuator's velocity by a unit force within a step; zero if it has no row."""
         if all(row.actuator != number for row in self.rows):
             return 0.0
-        mobilities, group = remembered(self._robot, mobilities_of, mobilities_of), self._group_of.get(number)
+        group = self._group_of.get(number)
         return self._scene.step * float(
-            mobilities[number] if group is None else mobilities[group.members[0]] / group.gears[0][0] ** 2
+            self._mobilities[number] if group is None else self._mobilities[group.members[0]] / group.gears[0][0] ** 2
         )
+
+    @property
+    def _mobilities(self) -> np.ndarray:
+        return remembered(self._robot, mobilities_of, mobilities_of)
+
+    def _lateness_of(self, number: int) -> Any:
+        """θ of an actuator's damper, which feels θ v⁺ + (1 − θ) v; see damping.py. It is 1 for stand-ins."""
+        actuator = self.actuators[number]
+        if not self._midpoint or number >= len(self._robot.actuators) or not actuator.servo:
+            return 1.0
+        if at_joint(self._robot, actuator, yielding=False):
+            return joint_lateness(self._robot, actuator, self._scene.step)
+        return lateness_at(1.0 / self._mobilities[number], self._scene.step * actuator.most_damping)
+
+    def _damping_of(self, number: int) -> Any:
+        """D of a servo in a step: how much its force drops per velocity after the step; see drives.py, damping.py.
+
+        For a damper it is the largest value; its control sets the actual one.
+        """
+        actuator = self.actuators[number]
+        spring = (0.25 if self._midpoint else 1.0) * self._scene.step * actuator.stiffness
+        return self._lateness[number] * actuator.most_damping + spring
 
     def _rest(self, actuator: Actuator) -> float:
         """The position of a servo at a joint at which the springs of that joint are relaxed; zero for others."""

@@ -1,8 +1,8 @@
 """Actuators in the program of a step: motors push, servos feel where and how fast the step ends.
 
 The force of a servo over a step is clip(F − D u̇⁺), with the actuator's velocity u̇⁺ after the step. F contains the
-target, D the gains: dampers feel u̇⁺, and springs the position that joint springs feel (see damping.py). So no gain is
-too large for a step.
+target and the velocity before the step, D the gains: dampers and springs feel what those of joints feel (see
+damping.py). So no gain is too large for a step.
 
 A servo without limits at one joint is a spring and a damper of that joint, with a force beside them (servos.py). So is
 a servo with limits while it keeps within them, which steps first assume (`ContactScene.yielding`). Any other servo is a

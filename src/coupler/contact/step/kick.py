@@ -155,10 +155,11 @@ class Kick:
         """Computes y0: accelerations of joints if their carriers did not accelerate. [001, eq. 34, 56]"""
         memory, bodies = cluster.memory, cluster.bodies
         passive = cluster.springs
-        if self._midpoint and self._damped and not first:
-            # Dampers feel v, and the rest of v⁺ by armatures (see damping.py). In the first round v̄ is v.
-            dampers = np.concatenate([body.model.damping for body in bodies])
-            passive = passive + dampers * (cluster.G @ (cluster.v - memory.start))
+        if self._midpoint and self._damped:
+            # Dampers feel v, and the rest of v⁺ by armatures (see damping.py). In the first round v̄ is v. G is that
+            # of the middle, where loops have turned the joints by half of what their bias adds in the step.
+            dampers, ahead = np.concatenate([body.model.damping for body in bodies]), 0.5 * memory.step * cluster.g
+            passive = passive + dampers * (ahead if first else ahead + cluster.G @ (cluster.v - memory.start))
         f: dict[Any, Any] = {}
         if cluster.looped:
             needed = TreeRecord(memory.view).bias_forces + cluster.armatures * cluster.g
