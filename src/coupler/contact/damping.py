@@ -17,6 +17,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from coupler.compiled import remembered
 from coupler.graph import may_differ
 from coupler.model import Robot
