@@ -38,17 +38,6 @@ from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.spatial import Transform, cross
 
-__all__ = [
-    "Contact",
-    "Point",
-    "contact_of",
-    "contacts",
-    "count",
-    "forces_on",
-    "has_closed_form",
-    "tangents",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 
