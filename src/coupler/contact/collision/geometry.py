@@ -176,7 +176,9 @@ def _points(geometry: Any, upwards: Array) -> list[Array]:
             return cylinder_points(upwards, geometry.radius, 0.5 * geometry.length)
         case Ellipsoid():
             return [ellipsoid_point(upwards, geometry.radii)]
-    return [np.zeros(3)]
+        case Sphere() | Point():
+            return [np.zeros(3)]
+    return [cores.furthest(geometry, -upwards)]
 
 
 # Capsules: balls along an axis.
