@@ -19,8 +19,6 @@ from typing import NamedTuple
 
 from coupler.forks import held_at_fork, imports
 
-__all__ = ["one_thread"]
-
 
 class _Library(NamedTuple):
     """OpenBLAS: the functions that get and set its number of threads."""

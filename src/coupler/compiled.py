@@ -19,18 +19,6 @@ from coupler.model.numbers import as_array
 from coupler.model.robot import check_robot
 from coupler.model.wording import clipped, in_state
 
-__all__ = [
-    "attempted",
-    "driven",
-    "inputs_given",
-    "on_bodies",
-    "remembered",
-    "run",
-    "run_on_state",
-    "thread_count",
-    "zeros",
-]
-
 _FLOAT32 = np.dtype(np.float32)
 
 

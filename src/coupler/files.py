@@ -20,7 +20,6 @@ try:
 except ImportError:  # Windows has none
     fcntl = None
 
-__all__ = ["claimed", "open_file", "read_file", "release", "temporary_beside", "whole_file"]
 
 _WHAT = {stat.S_IFDIR: "folder", stat.S_IFIFO: "pipe", stat.S_IFSOCK: "socket"}
 _READ_FLAGS = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end

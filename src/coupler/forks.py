@@ -16,8 +16,6 @@ from contextlib import AbstractContextManager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
 
-__all__ = ["cached_property", "held_at_fork", "imports"]
-
 _Lock = TypeVar("_Lock")
 
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from queue import SimpleQueue
 from typing import Any
 
-__all__ = ["for_each", "together"]
-
 _PATIENCE = 100  # polls before sleeping: a worker has little left to do by then, and being woken takes longer
 
 

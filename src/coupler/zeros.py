@@ -13,16 +13,6 @@ import numpy as np
 
 from coupler.grouping import grouped
 
-__all__ = [
-    "Factors",
-    "NullSpace",
-    "Reflection",
-    "inverse_pattern",
-    "least_fill",
-    "plan_of_reflections",
-    "runs",
-]
-
 _GAP = 8  # zeros: shorter gaps between other entries are computed with them
 
 Reflection = tuple[int, tuple[int, ...]]  # a column, and the rows whose entries in it are reflected onto the first

@@ -37,7 +37,7 @@ class FittedCluster(ClusterRecord):
     v, v_fit = Coordinate(), Coordinate()
 
 
-class LoopJoint(Record):
+class FittedJoint(Record):
     """A joint in a loop without a solution: its velocity as given and as projected, and its acceleration."""
 
     w, w_fit, w_rate = provided(), provided(), provided()
@@ -117,7 +117,7 @@ def outward(cluster: Visited) -> None:
     memory, shape = cluster.memory, cluster.shape
     memory.v, memory.tau = memory.v_given, memory.tau_given
     if cluster.tangent:
-        memory.v = cluster.G.T @ np.concatenate([LoopJoint(view).w for view in cluster.views.joints])
+        memory.v = cluster.G.T @ np.concatenate([FittedJoint(view).w for view in cluster.views.joints])
         memory.tau = cluster.G[shape.independent].T @ memory.tau_given
     aba.outward(cluster)
 
@@ -131,7 +131,7 @@ def accelerate(cluster: Visited) -> None:
         rate, fit = cluster.G @ memory.a + cluster.g, cluster.w
         memory.a, memory.v_fit = rate[independent], fit[independent]
         for body, view in zip(cluster.bodies, cluster.views.joints, strict=True):
-            joint = LoopJoint(view)
+            joint = FittedJoint(view)
             joint.w_rate, joint.w_fit = rate[body.entries], fit[body.entries]
 
 
@@ -141,7 +141,7 @@ def fit(cluster: Visit[Record, FittedCluster]) -> None:
     memory = cluster.memory
     memory.v_fit = memory.v
     if cluster.tangent:
-        w = cluster.G @ (cluster.G.T @ np.concatenate([LoopJoint(view).w for view in cluster.views.joints]))
+        w = cluster.G @ (cluster.G.T @ np.concatenate([FittedJoint(view).w for view in cluster.views.joints]))
         memory.v_fit = w[cluster.shape.independent]
         for body, view in zip(cluster.bodies, cluster.views.joints, strict=True):
-            LoopJoint(view).w_fit = w[body.entries]
+            FittedJoint(view).w_fit = w[body.entries]

@@ -50,7 +50,7 @@ class Slot:
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class LibraryLayout:
     """The layout of another library's arrays.
 
     Attributes:
@@ -68,13 +68,13 @@ class Layout:
     dependent: frozenset[str] = frozenset()
 
 
-def _stacked(library: Any, joints: list[tuple[str, str, Form]]) -> Layout:
+def _stacked(library: Any, joints: list[tuple[str, str, Form]]) -> LibraryLayout:
     """The layout of joints whose entries follow each other."""
     slots, q, v = [], 0, 0
     for name, body, form in joints:
         slots.append(Slot(name, body, form, q, v))
         q, v = q + SIZES[form][0], v + SIZES[form][1]
-    return Layout(library, tuple(slots), np.zeros(q), v)
+    return LibraryLayout(library, tuple(slots), np.zeros(q), v)
 
 
 def _outwards(robot: Robot, alphabetical: bool) -> Iterator[TreeJoint]:
@@ -95,7 +95,7 @@ _MUJOCO: tuple[Form, ...] = ("free", "ball", "number", "number")  # by mjtJoint:
 _JOINT_EQUALITY = 2
 
 
-def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
+def mujoco_layout(robot: Robot, model: Any = None) -> LibraryLayout:
     """The layout of a MuJoCo model; by default of the one that MuJoCo makes of the robot's MJCF."""
     check_robot(robot)
     if model is None:
@@ -121,7 +121,7 @@ def mujoco_layout(robot: Robot, model: Any = None) -> Layout:
     for i in range(model.neq):  # a joint that is held by an equality stays where that one holds it
         if model.eq_active0[i] and model.eq_type[i] == _JOINT_EQUALITY and model.eq_obj2id[i] < 0:
             rest[model.jnt_qposadr[model.eq_obj1id[i]]] += model.eq_data[i, 0]
-    return Layout("MuJoCo", slots, rest, int(model.nv))
+    return LibraryLayout("MuJoCo", slots, rest, int(model.nv))
 
 
 def _mujoco_names(model: Any) -> PartNames:
@@ -156,7 +156,7 @@ _WORDS: dict[str, Form] = {"revolute": "number", "prismatic": "number", "continu
 _WORDS |= {"floating": "free", "planar": "planar"}
 
 
-def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
+def pinocchio_layout(robot: Robot, model: Any = None) -> LibraryLayout:
     """The layout of a Pinocchio model; by default of the one that Pinocchio makes of the robot's URDF."""
     check_robot(robot)
     if model is None:
@@ -183,7 +183,7 @@ def pinocchio_layout(robot: Robot, model: Any = None) -> Layout:
         slots.append(Slot(str(name), bodies.get(i, ""), form, int(joint.idx_q), int(joint.idx_v)))
         if form != "number":
             rest[joint.idx_q + {"circle": 0, "ball": 3, "free": 6, "planar": 2}[form]] = 1.0
-    return Layout("Pinocchio", tuple(slots), rest, int(model.nv), frozenset(dependent))
+    return LibraryLayout("Pinocchio", tuple(slots), rest, int(model.nv), frozenset(dependent))
 
 
 def _pinocchio_forms(joint: TreeJoint) -> list[Form]:

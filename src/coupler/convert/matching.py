@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from coupler.convert.layouts import SIZES, Layout, Slot
+from coupler.convert.layouts import SIZES, LibraryLayout, Slot
 from coupler.model import Helical, ModelError, Planar, Robot
 from coupler.model.tree import TreeJoint
 from coupler.model.wording import listed
@@ -24,7 +24,7 @@ class Match:
     part: int | None = None
 
 
-def matched_joints(robot: Robot, layout: Layout) -> list[Match]:
+def matched_joints(robot: Robot, layout: LibraryLayout) -> list[Match]:
     """Each joint of the other library with its counterpart in the robot.
 
     Raises:
@@ -61,7 +61,7 @@ def matched_joints(robot: Robot, layout: Layout) -> list[Match]:
     return matches
 
 
-def _check_form(robot: Robot, layout: Layout, match: Match) -> None:
+def _check_form(robot: Robot, layout: LibraryLayout, match: Match) -> None:
     kind, form = match.joint.kind, match.slot.form
     if match.joint.name not in robot.tree.number:
         return  # fixed here

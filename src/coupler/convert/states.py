@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coupler.convert.free_joints import from_world, pinocchio_pose, swapped, to_world, turned, turned_back
-from coupler.convert.layouts import SIZES, Layout, mujoco_layout, pinocchio_layout
+from coupler.convert.layouts import SIZES, LibraryLayout, mujoco_layout, pinocchio_layout
 from coupler.convert.matching import Match, matched_joints
 from coupler.kinematics import frame_pose, frame_velocity
 from coupler.model import Helical, ModelError, Robot
@@ -129,7 +129,7 @@ def mujoco_jacobian(robot: Robot, q: Any, model: Any = None) -> np.ndarray:
 # To another library
 
 
-def _converted(robot: Robot, q: Any, v: Any, layout: Layout) -> tuple[np.ndarray, np.ndarray]:
+def _converted(robot: Robot, q: Any, v: Any, layout: LibraryLayout) -> tuple[np.ndarray, np.ndarray]:
     """A state of the robot in the arrays of another library."""
     matches = matched_joints(robot, layout)
     q = numbers("q", q, (robot.nq,), batch=True)
@@ -158,7 +158,7 @@ def _converted(robot: Robot, q: Any, v: Any, layout: Layout) -> tuple[np.ndarray
     return state
 
 
-def _written(layout: Layout, match: Match, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _written(layout: LibraryLayout, match: Match, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The position and velocity of a joint, or of a part of it, in the other library's form."""
     form, kind = match.slot.form, match.joint.kind
     if match.part is not None:
@@ -180,13 +180,13 @@ def _written(layout: Layout, match: Match, x: np.ndarray, w: np.ndarray) -> tupl
     return x, w
 
 
-def _free(layout: Layout, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _free(layout: LibraryLayout, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     if layout.library == "Pinocchio":
         return pinocchio_pose(x), swapped(w)
     return x, np.concatenate([turned(x[..., 3:], w[..., 3:]), w[..., :3]], axis=-1)
 
 
-def _jacobian(robot: Robot, q: Any, layout: Layout) -> np.ndarray:
+def _jacobian(robot: Robot, q: Any, layout: LibraryLayout) -> np.ndarray:
     q = numbers("q", q, (robot.nq,), batch=True)
     _, rows = _converted(robot, q[..., None, :], np.eye(robot.nv), layout)
     return np.swapaxes(rows, -1, -2)
@@ -195,7 +195,7 @@ def _jacobian(robot: Robot, q: Any, layout: Layout) -> np.ndarray:
 # From another library
 
 
-def _closed(robot: Robot, q: Any, v: Any, layout: Layout, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
+def _closed(robot: Robot, q: Any, v: Any, layout: LibraryLayout, tolerance: float) -> tuple[np.ndarray, np.ndarray]:
     """The closed state of the robot that is nearest to one of another library."""
     matches, tree = matched_joints(robot, layout), robot.tree
     names = ("qpos", "qvel") if layout.library == "MuJoCo" else ("q", "v")
@@ -219,7 +219,7 @@ def _closed(robot: Robot, q: Any, v: Any, layout: Layout, tolerance: float) -> t
     return closed, w[..., robot.embedding.v_index]
 
 
-def _understood(layout: Layout, match: Match, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _understood(layout: LibraryLayout, match: Match, x: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The inverse of `_written`."""
     form = match.slot.form
     if form == "circle":

@@ -2,8 +2,8 @@
 
 If a function, or a number that it uses, was changed, the results in the file of a sweep are not those that would be
 measured now. The digest of a function covers its text, its defaults, the variables around it and the global variables
-that it names and, in the same way, the functions of the same module that it calls. Modules, and objects of libraries (a
-logger, a progress bar), count by name only; those of NumPy and SciPy count by value.
+that it names and, in the same way, the functions of the same module that it calls and the methods of classes. Modules,
+and objects of libraries (a logger, a progress bar), count by name only; those of NumPy and SciPy count by value.
 """
 
 from __future__ import annotations
@@ -101,8 +101,19 @@ def _parts(value: Any) -> Iterator[Any]:
         yield value.__wrapped__
     elif isinstance(value, type) or hasattr(value, "__qualname__"):
         yield _text_of(value)
+        if isinstance(value, type) and not _is_library(value):
+            yield from value.__bases__
+            yield from _functions_of(value)
     else:
-        yield from (_text_of(type(value)), _state_of(value))
+        yield from (type(value), _state_of(value))
+
+
+def _functions_of(made: type) -> Iterator[FunctionType]:
+    """The functions that a class defines: its methods and those behind its properties."""
+    for member in vars(made).values():
+        function = getattr(member, "fget", None) or getattr(member, "__func__", member)
+        if isinstance(function, FunctionType):
+            yield function
 
 
 def _state_of(value: Any) -> Any:

@@ -19,8 +19,6 @@ from coupler.model import ClosureChoice, ModelError, Robot, RobotBuilder
 from coupler.model.errors import warn
 from coupler.model.wording import clipped
 
-__all__ = ["Options", "load"]
-
 
 def load(
     path: str | Path,

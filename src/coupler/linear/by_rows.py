@@ -15,8 +15,6 @@ from coupler.linear.reflected import Reflected, ReflectionWriter
 from coupler.rows import Rows, pattern
 from coupler.zeros import NullSpace, plan_of_reflections, runs
 
-__all__ = ["null_space_by_rows", "solve_by_rows"]
-
 Array = Any  # an ndarray of floats, or of nodes
 _Made = tuple[list[int], list[int], int]  # rows that were reflected, and the places of the normal and its scale
 

@@ -23,8 +23,6 @@ from coupler.model.numbers import as_array, numbers
 from coupler.model.wording import listed
 from coupler.spatial import Transform
 
-__all__ = ["Coupling", "Held", "LoopJoint", "LoopKind", "Rod"]
-
 Array = Any  # an ndarray of floats, or of nodes
 _SAME = 1e-12  # rad or m: γ returns independent positions unchanged, up to rounding
 

@@ -31,7 +31,7 @@ class GivenParameters:
 
     base: Robot
     variant: Robot
-    layout: Layout
+    layout: ParameterLayout
     packed: np.ndarray
     by_name: Mapping[str, np.ndarray] | None = None
 
@@ -42,7 +42,7 @@ class GivenParameters:
 
 
 @dataclass(frozen=True)
-class Layout:
+class ParameterLayout:
     """The numbers of parameters that are inputs of programs, in order.
 
     Structure keeps programs short and their memory small. Numbers that are zero in the robot, and in all parameters it
@@ -91,7 +91,7 @@ class Layout:
 class _Unpacked(Mapping[str, np.ndarray]):
     """Values by name, made from inputs when they are asked for: all of 200 parameters would take a millisecond."""
 
-    def __init__(self, layout: Layout, inputs: np.ndarray) -> None:
+    def __init__(self, layout: ParameterLayout, inputs: np.ndarray) -> None:
         self._layout, self._inputs = layout, inputs
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -109,7 +109,7 @@ class _Unpacked(Mapping[str, np.ndarray]):
         return len(self._layout.names)
 
 
-def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> Layout:
+def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> ParameterLayout:
     """The layout for these values, and for all values that the robot was given before.
 
     Structure that was broken once is not used again, so that values that come and go compile nothing.
@@ -124,7 +124,7 @@ def layout_of(robot: Robot, values: Mapping[str, np.ndarray]) -> Layout:
     for name in _batch_markers(robot, values, sources):
         sources[name] = tuple(range(robot.parameters[name].size))
     shapes = (robot.parameters[name].shape for name in values)
-    return Layout(tuple(values), tuple(shapes), tuple(sources.values()))
+    return ParameterLayout(tuple(values), tuple(shapes), tuple(sources.values()))
 
 
 def _batch_markers(

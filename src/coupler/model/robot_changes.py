@@ -19,7 +19,7 @@ from coupler.model.errors import ModelError
 from coupler.model.grounds import floor_shape, terrain_shape
 from coupler.model.names import named
 from coupler.model.numbers import numbers
-from coupler.model.parameter_layout import GivenParameters, Layout, layout_of
+from coupler.model.parameter_layout import GivenParameters, ParameterLayout, layout_of
 from coupler.model.parameters import checked_parameters, parameters_of
 from coupler.model.places import Place, placed
 from coupler.model.robot_actuators import actuators_of
@@ -110,7 +110,11 @@ class RobotChanges(RobotStates):
         return self.given.base._given(self.given.variant, self.given.layout, of_states)
 
     def _given(
-        self, variant: Robot, layout: Layout, packed: np.ndarray, by_name: Mapping[str, np.ndarray] | None = None
+        self,
+        variant: Robot,
+        layout: ParameterLayout,
+        packed: np.ndarray,
+        by_name: Mapping[str, np.ndarray] | None = None,
     ) -> Robot:
         given = GivenParameters(self._robot, variant, layout, packed, by_name)
         return replace(self._robot, states=variant.states.with_given(packed), given=given)

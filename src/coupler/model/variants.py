@@ -26,7 +26,7 @@ from coupler.model.embedding.states import States
 from coupler.model.errors import ModelError
 from coupler.model.links import gathered
 from coupler.model.loops import Coupling
-from coupler.model.parameter_layout import Layout
+from coupler.model.parameter_layout import ParameterLayout
 from coupler.model.parameters import LENGTHS, OF_BODIES, OF_JOINTS, OF_PAIRS, OF_SERVOS, OF_SHAPES, OF_SPRINGS
 from coupler.model.tree import Link, Tree
 from coupler.model.wording import listed
@@ -40,7 +40,7 @@ _SAME = 1e-13  # m: points closer than this coincide
 Part = TypeVar("Part")
 
 
-def variant_of(robot: Robot, layout: Layout) -> Robot:
+def variant_of(robot: Robot, layout: ParameterLayout) -> Robot:
     """The robot in which the inputs of a layout are nodes, one after the other, of `tree.parameters`.
 
     Raises:

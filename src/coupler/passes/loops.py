@@ -10,7 +10,8 @@ import numpy as np
 from coupler.forks import cached_property
 from coupler.graph import jacobian, second_directional
 from coupler.linear import Reflected, null_space, null_space_by_rows, product_where, solve
-from coupler.model.embedding.constraints import Constraint, LinkMotion, LoopConstraint, LoopEquations, carried
+from coupler.model.embedding.constraints import Constraint, carried
+from coupler.model.embedding.loop_constraints import LinkMotion, LoopConstraint, LoopEquations
 from coupler.model.embedding.solutions import Solution
 from coupler.passes.records import Array
 from coupler.passes.tree_loops import TreeRecord

@@ -18,10 +18,8 @@ from coupler.model.actuators import by_actuator
 from coupler.model.numbers import batch_of, numbers, switch
 from coupler.model.robot import check_robot
 from coupler.reaching.bounds import Bounds, within_limits
-from coupler.reaching.continuation import REACHED, Continuation, UnreachableError
+from coupler.reaching.continuation import REACHED, Continuation
 from coupler.reaching.program import SETTLED, is_answered_by_program, reach_program
-
-__all__ = ["UnreachableError", "configuration_of_actuators"]
 
 _CONTRACTION = 0.5  # the largest ratio of a step of Newton's method to the one before; see program.py
 

@@ -17,8 +17,6 @@ from coupler.model import ModelError
 from coupler.model.numbers import numbers, positive_integer, switch
 from coupler.model.wording import clipped, listed
 
-__all__ = ["INTEGRATORS", "Rebound", "SimulationOptions", "Turning"]
-
 INTEGRATORS = ("midpoint", "euler", *SCHEMES)
 
 Rebound = Restitution | float | Mapping[str, Restitution | float] | None

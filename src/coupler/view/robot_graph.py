@@ -22,7 +22,7 @@ from coupler.view.tree_layout import (
     FONT,
     LINE,
     SMALL,
-    Layout,
+    TreeLayout,
     arranged,
     children_of,
     extent_of,
@@ -162,7 +162,7 @@ def _draw_hull(parent: Element, boxes: np.ndarray, colour: str) -> None:
         add(hull, "path", d=path, stroke_width=26, stroke_linecap="round")
 
 
-def _draw_edges(parent: Element, tree: Layout, tips: Sequence[str]) -> None:
+def _draw_edges(parent: Element, tree: TreeLayout, tips: Sequence[str]) -> None:
     edges, labels = add(parent, "g", fill="none", **_STROKES["tree joint"]), add_labels(parent)
     for above, nodes in enumerate(tree.children):
         for node in nodes:
@@ -174,7 +174,7 @@ def _draw_edges(parent: Element, tree: Layout, tips: Sequence[str]) -> None:
                 add(labels, "text", tree.labels[node], x=tree.x[node] + 4, y=top - 5)
 
 
-def _draw_nodes(parent: Element, tree: Layout, colours: Sequence[str], tips: Sequence[str]) -> None:
+def _draw_nodes(parent: Element, tree: TreeLayout, colours: Sequence[str], tips: Sequence[str]) -> None:
     for (x0, y0, x1, y1), text, colour, tip in zip(tree.boxes, tree.texts, colours, tips, strict=True):
         node = add(parent, "g", tip=tip, class_="node", text_anchor="middle")
         add(node, "rect", x=x0, y=y0, width=x1 - x0, height=y1 - y0, rx=6, fill=colour, stroke=_INK)
@@ -186,7 +186,7 @@ def _draw_nodes(parent: Element, tree: Layout, colours: Sequence[str], tips: Seq
 class _Curves:
     """Draws curves from node to node, each where it covers as little as possible of what is already drawn."""
 
-    def __init__(self, parent: Element, graph: Layout, large: bool) -> None:
+    def __init__(self, parent: Element, graph: TreeLayout, large: bool) -> None:
         self._lines, self.labels = add(parent, "g", fill="none"), add_labels(Element("g"), text_anchor="middle")
         self._middles = (graph.boxes[:, :2] + graph.boxes[:, 2:]) / 2
         self._used: dict[tuple[int, int], set[int]] = defaultdict(set)  # bows in use between each pair of nodes

@@ -59,7 +59,7 @@ def _path_to(parents: Sequence[int], body: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class Layout:
+class TreeLayout:
     """Where the nodes of a tree stand, px; y grows downwards.
 
     Attributes:
@@ -91,7 +91,7 @@ class Layout:
 
 def lay_out(
     children: Sequence[Sequence[int]], texts: Sequence[Sequence[str]], labels: Sequence[str], large: bool
-) -> Layout:
+) -> TreeLayout:
     """Lays out a tree; if it is `large`, without texts and labels."""
     texts = [[] if large else [shortened(line) for line in text] for text in texts]
     labels = ["" if large else shortened(label) for label in labels]
@@ -107,7 +107,7 @@ def lay_out(
         y = floors[level[0]] + _LEVEL_GAP
     boxes = np.stack([x - half, top, x + half, top + height], axis=1)
     label_boxes = np.stack([x, top - 16 * (beside > 0), x + beside, top - 3 * (beside > 0)], axis=1)
-    return Layout(children, texts, labels, x, boxes, label_boxes, floors)
+    return TreeLayout(children, texts, labels, x, boxes, label_boxes, floors)
 
 
 def _tidy(children: Sequence[Sequence[int]], left: np.ndarray, right: np.ndarray) -> np.ndarray:

@@ -9,13 +9,17 @@ gap prove it, if it is positive.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
 import numpy as np
 import pytest
 
+from coupler.contact.collision import geometry, proximity
+from coupler.contact.collision.convex import cores
 from coupler.contact.collision.distance_plane import cylinder_points
 from coupler.contact.collision.geometry import Contact, Point, contacts, count
+from coupler.contact.collision.terrain.solids import lowest_points
 from coupler.model import (
     Box,
     Capsule,
@@ -247,3 +251,37 @@ def test_a_lying_cylinder_keeps_the_order_of_its_ends() -> None:
     for tilt in (-1e-15, 0.0, 1e-15):
         points = cylinder_points(np.array([1.0, 0.0, tilt]), 0.1, 0.3)
         np.testing.assert_allclose(points[:2], [[-0.1, 0.0, -0.3], [-0.1, 0.0, 0.3]], atol=1e-15)
+
+
+# A shape that a contributor adds
+
+
+@dataclass(frozen=True, eq=False)
+class Egg(Geometry):
+    """A sphere, of which nothing is known but its farthest point along a direction."""
+
+    radius: float
+
+
+def test_a_new_shape_needs_its_farthest_point_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def farthest(shape: Geometry, d: np.ndarray) -> np.ndarray:
+        return shape.radius * d / np.sqrt(d @ d) if isinstance(shape, Egg) else known(shape, d)
+
+    known, rng = cores.furthest, np.random.default_rng(0)
+    monkeypatch.setattr(cores, "furthest", farthest)
+    monkeypatch.setattr(geometry, "_CONVEX", geometry._CONVEX | Egg)
+    egg, ball = Egg(0.3), Sphere(0.3)
+    assert 0.3 <= cores.radius(egg) < 0.6
+    directions = rng.normal(size=(4, 5, 3))
+    directions /= np.linalg.norm(directions, axis=-1, keepdims=True)
+    np.testing.assert_allclose(proximity._reach(egg, directions), 0.3, atol=1e-15)
+    np.testing.assert_allclose(lowest_points(egg, directions[0, 0]), [-0.3 * directions[0, 0]], atol=1e-15)
+    for other in (Plane(), SHAPES["box"], SHAPES["cylinder"], SHAPES["hull"]):
+        X, X_other = Transform.translation((0.1, 0.2, 2.0)), Transform.identity()
+        found, expected = (min(x.gap for x in contacts(one, other, X, X_other)) for one in (egg, ball))
+        assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_shape_without_a_farthest_point_is_told() -> None:
+    with pytest.raises(TypeError, match="is no shape whose furthest point along a direction is known"):
+        cores.radius(Egg(0.3))

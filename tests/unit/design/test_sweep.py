@@ -114,6 +114,17 @@ def through_another(robot: Robot) -> np.ndarray:
     return scaled(robot)
 
 
+class Scaling:
+    """Uses a global variable, in a method and in a property."""
+
+    def __call__(self, robot: Robot) -> np.ndarray:
+        return self.factor * effort(robot)["peak"]
+
+    @property
+    def factor(self) -> float:
+        return FACTOR
+
+
 @dataclass
 class Settings:
     factor: float
@@ -122,8 +133,13 @@ class Settings:
 
 def test_numbers_that_a_function_uses_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whether they are global, or around it, in whatever they are kept, or those of a function that it calls."""
-    for measure, name in ((scaled, "'FACTOR'"), (through_another, "'scaled'"), (partial(scaled), "the function")):
-        file = tmp_path / f"{name}.db"
+    for measure, name in (
+        (scaled, "'FACTOR'"),
+        (through_another, "'scaled'"),
+        (partial(scaled), "the function"),
+        (Scaling(), "the function"),
+    ):
+        file = tmp_path / f"{type(measure).__name__} {name}.db"
         coupler.sweep(arm(), BOTH, measure, file=file)
         coupler.sweep(arm(), BOTH, measure, file=file)
         with monkeypatch.context() as changed:

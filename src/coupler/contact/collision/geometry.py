@@ -38,17 +38,6 @@ from coupler.model.height_fields import HeightField
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Plane, Sphere
 from coupler.spatial import Transform, cross
 
-__all__ = [
-    "Contact",
-    "Point",
-    "contact_of",
-    "contacts",
-    "count",
-    "forces_on",
-    "has_closed_form",
-    "tangents",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 
@@ -187,7 +176,9 @@ def _points(geometry: Any, upwards: Array) -> list[Array]:
             return cylinder_points(upwards, geometry.radius, 0.5 * geometry.length)
         case Ellipsoid():
             return [ellipsoid_point(upwards, geometry.radii)]
-    return [np.zeros(3)]
+        case Sphere() | Point():
+            return [np.zeros(3)]
+    return [cores.furthest(geometry, -upwards)]
 
 
 # Capsules: balls along an axis.

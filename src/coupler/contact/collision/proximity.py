@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.collision.convex import cores
-from coupler.contact.collision.forms import is_endless
+from coupler.contact.collision.forms import Point, is_endless
 from coupler.contact.collision.geometry import Contact, contacts
 from coupler.contact.collision.terrain.surface import highest
 from coupler.contact.pairs import Pair
 from coupler.kinematics import body_poses
 from coupler.model import Robot, Shape
 from coupler.model.height_fields import HeightField
-from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull
+from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 from coupler.spatial import Transform
 
 _NO_DIRECTION = 1e-9  # m, or the sine of an angle: what separates shapes is not looked for along shorter vectors
@@ -138,7 +138,10 @@ def _reach(geometry: Geometry, d: np.ndarray) -> np.ndarray:
             return np.linalg.norm(d * geometry.radii, axis=-1)
         case Capsule():
             return geometry.radius + 0.5 * geometry.length * np.abs(d[..., 2])
-    return np.full(d.shape[:-1], float(cores.margin(geometry)))
+        case Sphere() | Point():
+            return np.full(d.shape[:-1], float(cores.margin(geometry)))
+    reach = [float(cores.extent(geometry, direction)) for direction in d.reshape(-1, 3)]
+    return np.reshape(reach, d.shape[:-1]) + cores.margin(geometry)
 
 
 def _separation(one: _Placed, other: _Placed, between: np.ndarray) -> np.ndarray:

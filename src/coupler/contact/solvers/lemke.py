@@ -63,7 +63,7 @@ def solve(
     M = np.block([[G.T @ Ar @ G, E], [C, np.zeros((len(c), len(c)))]])
     q = np.concatenate([G.T @ (Ar @ base + br), c])
     d = _scales(M, E)
-    z, ray, status, pivots = _pivot(M * np.outer(d, d), q * d, iterations)
+    z, ray, status, pivots = lemke_lcp(M * np.outer(d, d), q * d, iterations)
     lam, away = (G @ (d * v)[: G.shape[1]] for v in (z, ray))
     lam = lam + base
     lam, away = lam - X @ (A @ lam + b), away - X @ (A @ away)
@@ -134,29 +134,16 @@ def _polyhedral(problem: ContactProblem, directions: int) -> tuple[np.ndarray, .
     return base, G, E, C, np.array([width for *_, width in slacks], float)
 
 
-def lemke_lcp(M: np.ndarray, q: np.ndarray, *, iterations: int = 2_000) -> tuple[np.ndarray, np.ndarray, Status, int]:
+def lemke_lcp(M: np.ndarray, q: np.ndarray, iterations: int = 2_000) -> tuple[np.ndarray, np.ndarray, Status, int]:
     """Solves 0 ≤ w = M z + q ⊥ z ≥ 0 by Lemke's method with the lexicographic rule, which prevents cycles.
 
-    Args:
-        M: (n, n), with entries of about one. If M is copositive, as in contact problems, the method ends with a
-            solution or a ray.
-        q: (n,).
-        iterations: the largest number of pivots.
+    If M, (n, n) with entries of about one, is copositive, as in contact problems, the method ends with a solution or a
+    ray. The tableau's rows are B⁻¹ [1, −M, −e, q], for w − M z − e z₀ = q: variables 0 … n − 1 are w, then z, then z₀.
 
     Returns:
-        z, w, the status and the number of pivots. INFEASIBLE is proven: the ray y has y ≥ 0, Mᵀ y ≤ 0 and qᵀ y < 0, so
-            that
-        no z ≥ 0 makes w ≥ 0. RAY proves nothing. If the status is not SOLVED, z and w are those of the last pivot, and
-        w is not complementary.
-    """
-    z, _, status, pivots = _pivot(M, q, iterations)
-    return z, M @ z + q, status, pivots
-
-
-def _pivot(M: np.ndarray, q: np.ndarray, iterations: int) -> tuple[np.ndarray, np.ndarray, Status, int]:
-    """z, the ray along which z can grow without bound (zero if there is none), the status and the number of pivots.
-
-    The tableau's rows are B⁻¹ [1, −M, −e, q], for w − M z − e z₀ = q: variables 0 … n − 1 are w, then z, then z₀.
+        z; the ray along which z can grow without bound, zero if there is none; the status; and the number of pivots.
+        INFEASIBLE is proven: the ray y has y ≥ 0, Mᵀ y ≤ 0 and qᵀ y < 0, so no z ≥ 0 makes w ≥ 0. RAY proves nothing.
+        If the status is not SOLVED, z is that of the last pivot, and w is not complementary.
     """
     n = len(q)
     size = np.abs(q).max(initial=0.0)

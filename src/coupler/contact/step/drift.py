@@ -27,7 +27,7 @@ from coupler.model.joint import Joint
 from coupler.passes import ClusterShape, ClusterWindows, Record, Sweep, Visit, provided
 
 
-class LoopJoint(Record):
+class UnsolvedJoint(Record):
     """The fields that a cluster sees of one of its joints in a loop without a solution."""
 
     w_next, q_next = provided(), provided()  # its velocity and position after the step
@@ -237,7 +237,7 @@ def _lead_on(cluster: Visit[Any, Any], switched: bool) -> None:
 
 def _fit_velocities(cluster: Visit[Any, Any], switched: bool) -> None:
     """Computes w = N y + K⁺ z that fits the loops after the step, K' w = 0; v is a part of w."""
-    y, joints = cluster.memory.v_next, [LoopJoint(view) for view in cluster.views.joints]
+    y, joints = cluster.memory.v_next, [UnsolvedJoint(view) for view in cluster.views.joints]
     K = cluster.elsewhere([joint.q_next for joint in joints]).loops.K
     w = fitted(K, cluster.K_inverse, cluster.G @ y)
     for body, joint in zip(cluster.bodies, joints, strict=True):

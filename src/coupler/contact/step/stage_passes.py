@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.step.drift import LoopJoint
+from coupler.contact.step.drift import UnsolvedJoint
 from coupler.contact.step.kick import accelerated, move, rotation_biases
 from coupler.contact.step.memory import Visited
 from coupler.passes import Visit
@@ -79,7 +79,7 @@ def rates(cluster: Visited) -> None:
 
 def fit(cluster: Visit[Any, Any]) -> None:
     """Projects w onto the loops where the step ends: N Nᵀ w; v is a part of w."""
-    joints = [LoopJoint(view) for view in cluster.views.joints]
+    joints = [UnsolvedJoint(view) for view in cluster.views.joints]
     N = cluster.elsewhere([joint.q_next for joint in joints]).loops.null_space[0]
     w = N @ (N.T @ np.concatenate([joint.w_next for joint in joints]))
     for body, joint in zip(cluster.bodies, joints, strict=True):

@@ -19,12 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from coupler.model.embedding.loop_constraints import LinkMotion, LoopConstraint, LoopEquations
+from coupler.model.embedding.loop_constraints import LinkMotion, LoopConstraint
 from coupler.model.embedding.relation_constraints import RelationConstraint
 from coupler.model.joint import Joint
 from coupler.spatial import Transform, cross_motion
-
-__all__ = ["Constraint", "LinkMotion", "Loop", "LoopConstraint", "LoopEquations", "RelationConstraint", "carried"]
 
 Array = Any  # an ndarray of floats, or of nodes
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from coupler.contact.collision.distance_plane import ellipsoid_point
+from coupler.contact.collision.forms import Point
 from coupler.model.shapes import Box, Capsule, Cylinder, Ellipsoid, Geometry, Hull, Sphere
 
 Array = Any  # an ndarray of floats, or of nodes
@@ -32,7 +33,7 @@ def centre(geometry: Geometry) -> np.ndarray:
 
 
 def radius(geometry: Geometry) -> float:
-    """The radius of the ball around a shape about its centre, m; zero for a point."""
+    """The radius of a ball around a shape about its centre, m; zero for a point."""
     match geometry:
         case Hull():
             return float(np.linalg.norm(geometry.vertices - centre(geometry), axis=1).max())
@@ -44,7 +45,10 @@ def radius(geometry: Geometry) -> float:
             return float(np.max(geometry.radii))
         case Capsule():
             return geometry.radius + 0.5 * geometry.length
-    return float(margin(geometry))
+        case Sphere() | Point():
+            return float(margin(geometry))
+    box = np.max([[extent(geometry, sign * axis) for axis in np.eye(3)] for sign in (-1.0, 1.0)], axis=0)
+    return float(np.linalg.norm(box) + margin(geometry))
 
 
 def furthest(geometry: Any, d: Array) -> Array:
@@ -60,7 +64,9 @@ def furthest(geometry: Any, d: Array) -> Array:
         case Capsule():
             end = np.copysign(0.5 * geometry.length, d[2])
             return np.stack([0.0 * end, 0.0 * end, end])
-    return 0.0 * d
+        case Sphere() | Point():
+            return 0.0 * d
+    raise TypeError(f"{geometry!r} is no shape whose furthest point along a direction is known")
 
 
 def extent(geometry: Any, d: Array) -> Any:

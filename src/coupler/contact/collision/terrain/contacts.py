@@ -25,18 +25,6 @@ from coupler.model.height_fields import EDGES, HeightField
 from coupler.model.shapes import Geometry, Hull
 from coupler.spatial import Transform
 
-__all__ = [
-    "FURTHER",
-    "WALLS",
-    "as_solid",
-    "corner_contact",
-    "count",
-    "extent",
-    "field_contacts",
-    "first_point",
-    "window",
-]
-
 Array = Any  # an ndarray of floats, or of nodes
 
 WALLS = np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.contact.collision.convex.cores import centre
+from coupler.contact.collision.convex import cores
 from coupler.contact.collision.convex.patches import faces_of
 from coupler.contact.collision.distance_plane import box_corners, cylinder_points, ellipsoid_point
 from coupler.contact.collision.distance_point import to_shape
@@ -69,7 +69,7 @@ def fixed_points(shape: Geometry) -> list[np.ndarray]:
     """The corners of a shape, each of which has its own contact; none for shapes with curved sides."""
     if isinstance(shape, Box):
         return box_corners(0.5 * shape.size)
-    return list(shape.vertices - centre(shape)) if isinstance(shape, Hull) else []
+    return list(shape.vertices - cores.centre(shape)) if isinstance(shape, Hull) else []
 
 
 def lowest_points(shape: Any, up: Array) -> list[Array]:
@@ -84,4 +84,4 @@ def lowest_points(shape: Any, up: Array) -> list[Array]:
             return cylinder_points(up, shape.radius, 0.5 * shape.length)
         case Ellipsoid():
             return [ellipsoid_point(up, shape.radii)]
-    return []
+    return [] if flat(shape) else [cores.furthest(shape, -up)]
