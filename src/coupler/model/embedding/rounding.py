@@ -32,6 +32,7 @@ _ZERO = 1e-12  # singular values below this part of the largest are zero but for
 _MANY = 20.0  # singular values below this multiple of the precision may be rounding
 _GAP = 10.0  # the smallest ratio of singular values of real constraints to those of rounding
 _MISSES = 20.0  # by this multiple of the precision, relative to the size of a loop, rows that follow may fail to close
+_SMALL = 0.25  # m: smaller loops may fail to close by more, since their lengths are rounded by more relative to them
 _REGULAR = 0.3  # rows are judged where their quality is above this part of its median
 _WAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # fractions of the way from where joints start to random positions
 _MOVES = (0.1, 0.25)  # rad or m: how far a loop is moved on to see whether rows follow there
@@ -104,8 +105,7 @@ def loosened(
     phi, K, _ = closure.at(p)
     kept: dict[int, _Kept] = {}
     for i, loop in enumerate(closure.loops):
-        size = _sizes(closure, i, K)
-        near = (np.abs(phi[:, closure.places[i][0]]) / size).max(axis=-1) < _MISSES * precision
+        near = _misses(closure, i, K, phi[:, closure.places[i][0]]) < _MISSES * precision
         found = None if is_solved[i] else _kept(_scaled(closure, i, K), near, precision)
         if found is not None and len(found.rows) < loop.rows:
             kept[i] = found
@@ -142,6 +142,16 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
         else:
             sizes[rows] = entries[rows]
     return np.where(sizes > 0.0, sizes, 1.0)
+
+
+def _misses(closure: Closure, i: int, K: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+    """In each sample the largest residual of a loop, relative to scales of rows, which are larger in small loops."""
+    scales = _sizes(closure, i, K)
+    for constraint, rows in closure.loops[i].parts():
+        shifts = is_shift(constraint) if isinstance(constraint, LoopConstraint) else np.zeros(0, bool)
+        if shifts.any():
+            scales[rows] *= max(1.0, _SMALL / float(scales[rows][shifts].max()))
+    return (np.abs(residuals) / scales).max(axis=-1)
 
 
 def is_shift(constraint: LoopConstraint) -> np.ndarray:
@@ -243,7 +253,7 @@ def _tried(
         K_i = _scaled(closure, i, K)[samples]
         quality = qualities(K_i[:, found.rows], K_i)
         regular = closed & (quality > _REGULAR * np.median(quality))  # where the rows hardly count, errors grow
-        follow = regular & ((missed / _sizes(closure, i, K)).max(axis=-1) <= _MISSES * precision)
+        follow = regular & (_misses(closure, i, K, missed) <= _MISSES * precision)
         if follow.sum() < 2 or (regular & ~follow).any():
             wrong.add(i)
         else:
