@@ -24,7 +24,7 @@ from coupler.model.embedding.choice import best, pivots, qualities
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.loop_kind import LoopKind
-from coupler.model.tolerances import CLOSED, RANK
+from coupler.model.tolerances import CLOSED, MADE_CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
@@ -82,8 +82,10 @@ class Rounded:
 
 
 def is_suspicious(closure: Closure, p: np.ndarray, precision: float) -> bool:
-    """Whether some singular values at closed configurations p are too small for real constraints, and not zero."""
-    _, K, _ = closure.at(p)
+    """Whether loops hardly close at p, or have singular values too small for real constraints, and not zero."""
+    phi, K, _ = closure.at(p)
+    if (closure.gaps(phi) > MADE_CLOSED).any():
+        return True
     for i in range(len(closure.loops)):
         sigma = np.linalg.svd(_scaled(closure, i, K), compute_uv=False)
         if ((sigma > _ZERO * sigma[:, :1]) & (sigma < _MANY * precision)).any():
