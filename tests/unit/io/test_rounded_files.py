@@ -231,10 +231,26 @@ def sarrus(lower: float, upper: float, radius: float, *angles: float) -> Robot:
     return b.build()
 
 
+def spherical(radius: float) -> Robot:
+    """A four-bar whose axes meet in a point: lengths and angles of a small one are rounded as those of large ones."""
+    b, one, other = RobotBuilder("spherical"), about_y(0.5) @ (0, 0, 1), about_x(1.1) @ (0, 0, 1)
+    for name in ("left", "rod", "right"):
+        b.body(name, 1.0, (0.01, 0.02, 0.05), (0.01, 0.012, 0.011))
+    across = np.cross(one, other)
+    part = np.linalg.solve([one, other, across], [np.cos(0.9), np.cos(0.8), 0.0])
+    pin = part + across * np.sqrt((1 - part @ part) / (across @ across))
+    b.joint("a", Revolute(axis=(0, 0, 1)), "ground", "left")
+    b.joint("b", Revolute(axis=one), "left", "rod", radius * one)
+    b.joint("d", Revolute(axis=other), "ground", "right", radius * other)
+    b.loop("c", Revolute(axis=pin), "rod", "right", radius * (pin - one), radius * (pin - other))
+    return b.build()
+
+
 PARALLEL: dict[str, Callable[[], Robot]] = {
     "two cranks": lambda: cranks(2),
     "three cranks": lambda: cranks(3),
     "four cranks": lambda: cranks(4),
+    "spherical four-bar": lambda: spherical(0.05),
     "Sarrus": lambda: sarrus(0.237, 0.311, 0.123, 0.0, 2.0943951),
     "square Sarrus": lambda: sarrus(0.25, 0.25, 0.1, 0.0, QUARTER),
     "Sarrus of three legs": lambda: sarrus(0.237, 0.311, 0.123, 0.1, 2.2, -1.9),

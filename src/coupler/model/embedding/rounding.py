@@ -24,7 +24,7 @@ from coupler.model.embedding.choice import best, pivots, qualities
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.loop_kind import LoopKind
-from coupler.model.tolerances import CLOSED, RANK
+from coupler.model.tolerances import CLOSED, MADE_CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
@@ -32,6 +32,7 @@ _ZERO = 1e-12  # singular values below this part of the largest are zero but for
 _MANY = 20.0  # singular values below this multiple of the precision may be rounding
 _GAP = 10.0  # the smallest ratio of singular values of real constraints to those of rounding
 _MISSES = 20.0  # by this multiple of the precision, relative to the size of a loop, rows that follow may fail to close
+_SMALL = 0.25  # m: smaller loops may fail to close by more, since their lengths are rounded by more relative to them
 _REGULAR = 0.3  # rows are judged where their quality is above this part of its median
 _WAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # fractions of the way from where joints start to random positions
 _MOVES = (0.1, 0.25)  # rad or m: how far a loop is moved on to see whether rows follow there
@@ -81,8 +82,10 @@ class Rounded:
 
 
 def is_suspicious(closure: Closure, p: np.ndarray, precision: float) -> bool:
-    """Whether some singular values at closed configurations p are too small for real constraints, and not zero."""
-    _, K, _ = closure.at(p)
+    """Whether loops hardly close at p, or have singular values too small for real constraints, and not zero."""
+    phi, K, _ = closure.at(p)
+    if (closure.gaps(phi) > MADE_CLOSED).any():
+        return True
     for i in range(len(closure.loops)):
         sigma = np.linalg.svd(_scaled(closure, i, K), compute_uv=False)
         if ((sigma > _ZERO * sigma[:, :1]) & (sigma < _MANY * precision)).any():
@@ -104,8 +107,7 @@ def loosened(
     phi, K, _ = closure.at(p)
     kept: dict[int, _Kept] = {}
     for i, loop in enumerate(closure.loops):
-        size = _sizes(closure, i, K)
-        near = (np.abs(phi[:, closure.places[i][0]]) / size).max(axis=-1) < _MISSES * precision
+        near = _misses(closure, i, K, phi[:, closure.places[i][0]]) < _MISSES * precision
         found = None if is_solved[i] else _kept(_scaled(closure, i, K), near, precision)
         if found is not None and len(found.rows) < loop.rows:
             kept[i] = found
@@ -142,6 +144,16 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
         else:
             sizes[rows] = entries[rows]
     return np.where(sizes > 0.0, sizes, 1.0)
+
+
+def _misses(closure: Closure, i: int, K: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+    """In each sample the largest residual of a loop, relative to scales of rows, which are larger in small loops."""
+    scales = _sizes(closure, i, K)
+    for constraint, rows in closure.loops[i].parts():
+        shifts = is_shift(constraint) if isinstance(constraint, LoopConstraint) else np.zeros(0, bool)
+        if shifts.any():
+            scales[rows] *= max(1.0, _SMALL / float(scales[rows][shifts].max()))
+    return (np.abs(residuals) / scales).max(axis=-1)
 
 
 def is_shift(constraint: LoopConstraint) -> np.ndarray:
@@ -243,7 +255,7 @@ def _tried(
         K_i = _scaled(closure, i, K)[samples]
         quality = qualities(K_i[:, found.rows], K_i)
         regular = closed & (quality > _REGULAR * np.median(quality))  # where the rows hardly count, errors grow
-        follow = regular & ((missed / _sizes(closure, i, K)).max(axis=-1) <= _MISSES * precision)
+        follow = regular & (_misses(closure, i, K, missed) <= _MISSES * precision)
         if follow.sum() < 2 or (regular & ~follow).any():
             wrong.add(i)
         else:
