@@ -288,22 +288,6 @@ def test_a_run_whose_contacts_exclude_each_other_says_so_once() -> None:
         coupler.rollout(robot, np.stack([q, q]), np.zeros(robot.nv), np.zeros((10, robot.nv)))
 
 
-@pytest.mark.parametrize("every", [1, 7])
-def test_steps_that_are_not_solved_are_told_once_whatever_is_logged(
-    every: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each counts that leaves more than a limit, which is lowered here, because scenes are solved."""
-    monkeypatch.setattr("coupler.simulate.status._TOLD_RESIDUAL", -1.0)
-    robot, q = ball()
-    told = r"in 20 of 20 steps no impulses were found that satisfy the laws of contact; the largest violation is"
-    with pytest.warns(ModelWarning, match=told) as warned:
-        Simulation(robot, q=q).run(0.02, every=every)
-    assert len(warned) == 1
-    with pytest.warns(ModelWarning, match=r"in 40 of 40 steps no impulses were found") as warned:
-        coupler.rollout(robot, np.stack([q, q]), np.zeros(6), np.zeros((20, 6)))
-    assert len(warned) == 1
-
-
 def test_many_contacts_are_solved_as_few_are() -> None:
     """Those of four boxes that fall one by one, in a table, against each box by itself."""
     b = RobotBuilder("boxes")
