@@ -11,7 +11,7 @@ from coupler.model import ModelError
 from coupler.model.errors import warn
 from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
-from coupler.simulate.failures import fastest_joint
+from coupler.simulate.failures import fastest_joint, or_midpoint
 
 GAINS = ("stop", "warn", "ignore")  # what a run can do about energy from nowhere
 
@@ -192,14 +192,13 @@ def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> 
         return (
             f"robot {engine.robot.name!r}: velocities are out of bounds by {time:.6g} s, joint {joint!r} moves with "
             f"{speed:.3g} rad/s or m/s; forces may be too strong, as those of a stiff controller are, for steps of "
-            f"{engine.step:g} s"
+            f"{engine.step:g} s; shorter steps may do{or_midpoint(engine)}"
         )
-    text = (
+    return (
         f"robot {engine.robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
         f"{engine.step:g} s is too long for how fast joint {joint!r} moves, {speed:.3g} rad/s or m/s; steps of "
-        f"{better:.2g} s may do"
+        f"{better:.2g} s may do{or_midpoint(engine)}"
     )
-    return text + (', or integrator="midpoint"' if engine.scene.integrator != "midpoint" else "")
 
 
 def _fastest(engine: Engine, states: np.ndarray) -> np.ndarray:

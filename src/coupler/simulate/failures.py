@@ -57,8 +57,13 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
     return (
         f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: a loop cannot close, or "
         f"numbers grow out of bounds (joint {joint!r} is the fastest, with {speed:.3g} rad/s or m/s); {shorter}, or "
-        "weaker forces, may help"
+        f"weaker forces{or_midpoint(engine)}, may help"
     )
+
+
+def or_midpoint(engine: Engine) -> str:
+    """The default integrator as another way out, for messages about steps of other ones."""
+    return ', or integrator="midpoint"' if engine.scene.integrator != "midpoint" else ""
 
 
 def fastest_joint(engine: Engine, state: np.ndarray) -> tuple[str, float, float]:
