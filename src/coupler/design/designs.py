@@ -10,7 +10,7 @@ import numpy as np
 
 from coupler.model import ModelError
 from coupler.model.outputs import check_target, written_whole
-from coupler.model.wording import counted, listed
+from coupler.model.wording import clipped, counted, listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ class Designs:
 
     def design(self, number: int) -> dict[str, np.ndarray]:
         """The parameters of one design, as `Robot.with_parameters` takes them."""
-        if not -len(self) <= number < len(self):
-            raise ModelError(f"there is no design {number}; there are 0 to {len(self) - 1}")
+        if not isinstance(number, int | np.integer) or not -len(self) <= number < len(self):
+            raise ModelError(f"there is no design {clipped(number)}; there are 0 to {len(self) - 1}")
         return {name: values[number] for name, values in self.parameters.items()}
 
     def to_csv(self, path: str | Path) -> Path:

@@ -17,7 +17,7 @@ from coupler.design.identity import identity
 from coupler.design.record import Results, SweepFile
 from coupler.design.workers import WORKERS, computed
 from coupler.model import ModelError, Robot
-from coupler.model.numbers import numbers, positive_integer
+from coupler.model.numbers import numbers, positive_integer, switch
 from coupler.model.wording import listed
 
 Measure = Callable[[Robot], Any]
@@ -78,7 +78,7 @@ def sweep(
     workers = None if workers is None else positive_integer("workers", workers)
     if not callable(measure):
         raise ModelError(f"measure must be a function of a robot, got {measure!r}")
-    values = _designs(robot, parameters, grid)
+    values = _designs(robot, parameters, switch("grid", grid))
     count = len(next(iter(values.values())))
     shares = math.ceil(count / at_once)
     task = _Share(robot, values, measure, at_once, errors)

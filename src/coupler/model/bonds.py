@@ -17,6 +17,10 @@ from coupler.model.parts import Parts
 from coupler.model.places import Place, placed
 from coupler.model.tree import TreeJoint
 
+# What joints of the tree may have, and joints that close loops may not
+_OF_TREES = {"stiffness": "spring", "damping": "damping", "friction": "friction", "armature": "armature"}
+_OF_TREES |= {"lower": "limits", "upper": "limits", "velocity_limit": "limits", "effort_limit": "limits"}
+
 
 class Bonds(Parts):
     """Collects what connects and drives bodies; see `RobotBuilder`."""
@@ -83,13 +87,21 @@ class Bonds(Parts):
 
         Args:
             kind: what holds the two bodies together: `Spherical()` for a point on a point, `Fixed()` for a weld, any
-                other joint, a `Rod` that keeps a distance, or `Held` along some axes.
+                other joint, a `Rod` that keeps a distance, or `Held` along some axes. It has no position of its own,
+                and hence no limits, spring, damper, friction or armature.
             first, second: names of the two bodies; one may be "ground".
             at: where the joint is on the first body.
             meets: where it is on the second body.
             turned, meets_turned: its orientation relative to the first and to the second body.
         """
         what = f"loop {named('a loop', name)!r}"
+        if isinstance(kind, Joint):
+            odd = [word for name, word in _OF_TREES.items() if np.any(getattr(kind, name) != getattr(Joint, name))]
+            if odd:
+                raise ModelError(
+                    f"{what}: a joint that closes a loop has no {' and no '.join(dict.fromkeys(odd))}; describe it as "
+                    "a joint of the tree, and let another joint of the loop close it"
+                )
         ends = placed(what, at, turned), placed(what, meets, meets_turned)
         loop = LoopJoint(
             name, kind, named(f"{what}: its first body", first), named(f"{what}: its second body", second), *ends

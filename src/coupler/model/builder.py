@@ -181,7 +181,10 @@ class RobotBuilder(Bonds):
         shapes = Counter(shape.name for shape in self._shapes)
         for name in (name for pair in self._contact_pairs for name in (pair.first, pair.second)):
             if shapes[name] != 1:
-                raise ModelError(f"a contact pair: there are {shapes[name]} shapes called {name!r}, not one")
+                raise ModelError(
+                    f"a contact pair: there are {shapes[name]} shapes called {name!r}, not one; "
+                    "b.shape(..., name=...) names the two that are meant"
+                )
         lock_idle = lock_idle or self._lock_idle
         robot = compose(
             self.name,

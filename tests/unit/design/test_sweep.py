@@ -291,6 +291,7 @@ def test_designs_that_cannot_be_have_no_numbers(tmp_path: Path) -> None:
         ({"parameters": {}}, "must go by name"),
         ({"on": "mars"}, "on must be one of .* got 'mars'"),
         ({"at_once": 0}, "at_once must be a whole number from 1 on"),
+        ({"grid": "yes"}, "grid must be True or False, got 'yes'"),
         ({"measure": lambda robot: {}}, "measures nothing"),
         ({"measure": lambda robot: 1.0}, r"of the shape \(\) for 23 designs"),
         ({"measure": lambda robot: "x"}, "not real numbers"),

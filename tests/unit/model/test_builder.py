@@ -151,6 +151,11 @@ SINGLE: dict[str, tuple[Describe, tuple[str, ...]]] = {
     "NaN for a spring": (lambda b: b.spring("s", "a", "ground", (0, 0, math.nan), ORIGIN), ("'s'", "3 finite")),
     "a class for a kind": (lambda b: b.joint("j", Revolute, "ground", "a"), ("'j'", "Revolute(...)")),  # type: ignore[arg-type]
     "a word for a kind": (lambda b: b.loop("l", "hinge", "a", "ground"), ("'l'", "'hinge'")),  # type: ignore[arg-type]
+    "loop with damping": (lambda b: b.loop("l", Revolute(damping=1.0), "a", "ground"), ("loop 'l'", "has no damping")),
+    "loop with limits": (
+        lambda b: b.loop("l", Prismatic(stiffness=2.0, lower=0.0), "a", "ground"),
+        ("loop 'l'", "no spring and no limits", "joint of the tree"),
+    ),
     "loop on one body": (lambda b: b.loop("l", Z, "a", "a"), ("'l'", "both its ends are on body 'a'")),
     "a place in words": (lambda b: b.joint("j", Z, "ground", "a", at="here"), ("'j'", "3 finite numbers", "'here'")),
     "a place in quotes": (lambda b: b.joint("j", Z, "ground", "a", at=("1", "2", "3")), ("'j'", "3 finite numbers")),

@@ -42,11 +42,14 @@ class Log:
     pieces: `log[1000:2000]` has some rows, `log[::10]` every tenth, and `parts` iterates over all of them. A column
     that was not recorded raises an error that says so.
 
+    A row has a state, and of the step that starts from it tau, forces, gaps, points, residuals and sweeps. The last
+    row, from which no step starts, repeats those of the step that ended there.
+
     Attributes:
         times: (T,), s.
         q, v: (T, nq) and (T, nv), the states.
         tau: (T, nv), forces at independent joints, N m or N, including those of actuators.
-        gaps: (T, nc), m.
+        gaps: (T, nc), m, where the step takes its forces: while nothing touches, half a step ahead with "midpoint".
         forces: (T, nc, 3), contact forces on the first body of each pair, along the world's axes, N.
         points: (T, nc, 3), where they act, in the world, m.
         kinetic, potential: (T,), energies, J; NaN where a state is not finite.
