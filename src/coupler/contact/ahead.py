@@ -17,6 +17,7 @@ from coupler.contact.carried import (
     load,
     moved,
     on_carriers,
+    on_same_side,
     on_surface,
     reach,
     strength,
@@ -135,6 +136,7 @@ class StageLoads:
             force, normal, contact = self._forces[k], self._normals[k], now.contact
             same = closed and followed(contact.point, point, self._reach[k])
             touched = bool((normal == self._touches[k].contact.frame[0]).all())
+            same = same and (not touched or on_same_side(contact.frame[0], normal))
             strong = any(self._strong[robot.tree.place[body][0]] for body in bodies)
             keeps_arm = strong and (touched or not closed)
             if same and touched and not strong:

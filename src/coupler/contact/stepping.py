@@ -39,7 +39,7 @@ from coupler.contact.integration import fitted_velocities, integrated, turned_ju
 from coupler.contact.joint_rows import joint_rows
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
-from coupler.contact.passing import can_pass
+from coupler.contact.passing import can_pass, slop
 from coupler.contact.passing_rounds import PassingRounds
 from coupler.contact.problem import ContactProblem
 from coupler.contact.rebounds import Rebounds
@@ -167,6 +167,10 @@ def contact_impulses(
     velocities, closures = rows @ free, joints.closures
     if ahead:
         velocities = velocities_ahead(robot, q, v, free, step, touches, joints)
+        for i, touch in zip(first_rows(touches), touches, strict=True):  # where shapes then are, some have passed
+            if touch.contact.gap > slop(step) and can_pass(touch.pair) and not rebounding(pairs):
+                own = slice(i, i + touch.cone.size)
+                velocities[own] = rows[own] @ free
         closures = gap_seen(closures * step, penetration) / step
     v = np.asarray(v, dtype=float)
     approach = rows @ v
