@@ -144,7 +144,8 @@ def test_balls_meet_in_steps_in_which_they_move_further_than_their_size(integrat
         b.object(name, Sphere(0.1), mass=1.0, friction=0.0)
     robot = b.build()
     starts = [(x, y) for y in (0.0, 0.15, 0.21) for x in (-0.21, -0.25, -0.3, -0.45)]
-    q0 = np.stack([robot.pack_q({"flies": [*start, 0, 1, 0, 0, 0], "waits": [0, 0, 0, 1, 0, 0, 0]}) for start in starts])
+    waits = [0, 0, 0, 1, 0, 0, 0]
+    q0 = np.stack([robot.pack_q({"flies": [*start, 0, 1, 0, 0, 0], "waits": waits}) for start in starts])
     v0 = robot.pack_v({"flies": [0, 0, 0, 7.2, 0, 0]})
     ends = coupler.rollout(robot, q0, v0, np.zeros((4, robot.nv)), 5e-2, integrator=integrator).v[:, -1, [3, 9]]
     np.testing.assert_allclose(ends[:4], 3.6, atol=1e-9)
