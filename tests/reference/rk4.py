@@ -30,6 +30,7 @@ from coupler.contact.carried import (
     load,
     moved,
     on_carriers,
+    on_same_side,
     on_surface,
     reach,
     strength,
@@ -52,6 +53,7 @@ from coupler.contact.formulations import (
 from coupler.contact.joint_rows import JointRows, joint_rows
 from coupler.contact.laws import gap_seen, let_out
 from coupler.contact.pairs import Pair
+from coupler.contact.passing import can_pass, slop
 from coupler.contact.scene import rebounding, travelling
 from coupler.contact.sliding import slides_on
 from coupler.contact.solvers import solve
@@ -132,6 +134,10 @@ def impulses_ahead(
     free, biased = unimpeded(robot, q, v, tau, step), joint_rows(robot, q, step, limits, v)
     rows = np.vstack([contact_rows(robot, q, touches), biased.rows])
     velocities, approach = velocities_ahead(robot, q, v, free, step, touches, biased), rows @ v
+    for i, touch in zip(first_rows(touches), touches, strict=True):  # where shapes then are, some have passed
+        if touch.contact.gap > slop(step) and can_pass(touch.pair) and not rebounding(pairs):
+            of_contact = slice(i, i + touch.cone.size)
+            velocities[of_contact] = rows[of_contact] @ free
     gaps = np.array([touch.contact.gap for touch in touches])
     seen = let_out(gap_seen(gaps, penetration) / step, approach[first_rows(touches)], recovery)
     closures = gap_seen(joint_rows(robot, q, step, limits).closures * step, penetration) / step
@@ -256,6 +262,7 @@ class StageLoads:
             force, normal, contact = self._forces[k], self._normals[k], now.contact
             same = closed and followed(contact.point, point, self._reach[k])
             touched = bool((normal == self._touches[k].contact.frame[0]).all())
+            same = same and (not touched or on_same_side(contact.frame[0], normal))
             strong = any(self._strong[robot.tree.place[body][0]] for body in bodies)
             keeps_arm = strong and (touched or not closed)
             if same and touched and not strong:

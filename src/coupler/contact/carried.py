@@ -39,6 +39,7 @@ Array = Any  # an ndarray of floats, or of nodes
 
 _JUMP = 20.0  # times the speed of bodies at a contact: one that moves faster along a rim is another contact
 _STRONG = 0.1  # of (ω h)², at which a body falls from its balance as exp(ω t): from 1 on, steps do not correct that
+_TURNED = 0.5  # the cosine by which a normal may turn within a step; if it turns further, it is another contact
 _STILL = 1e-9  # m: how far contacts of bodies at rest may move
 
 
@@ -112,6 +113,11 @@ def followed(point: Array, carried_point: Array, farthest: Any) -> Any:
     return _length(point - carried_point) <= farthest
 
 
+def on_same_side(normal: Array, normal_before: Array) -> Any:
+    """Whether a contact is still on the sides of its bodies where it was, and these have not moved past each other."""
+    return normal @ normal_before > _TURNED
+
+
 def velocity_ahead(
     contact: Contact, there: Contact | None, carriers: Sequence[Carrier], step: Any, rows: int = 3
 ) -> Array:
@@ -127,7 +133,7 @@ def velocity_ahead(
     before, after = [body.X for body in carriers], [moved(body.X, body.v, step) for body in carriers]
     point, normal = carried(after, on_carriers(before, contact.point)), contact.frame[0]
     if there is not None:
-        same = followed(there.point, point, reach(carriers, contact.point, step))
+        same = followed(there.point, point, reach(carriers, contact.point, step)) & on_same_side(there.frame[0], normal)
         point, normal = np.where(same, there.point, point), np.where(same, there.frame[0], normal)
     there = Contact(contact.gap, point, np.stack([normal, contact.frame[1], contact.frame[2]]))
     parts = [body.sign * (forces_on(X, there, rows).T @ body.v_after) for body, X in zip(carriers, after, strict=True)]

@@ -136,6 +136,23 @@ def test_any_two_forms_that_do_meet_stop_each_other(name: str) -> None:
     np.testing.assert_allclose(found.v[:, -1, 3], 0.0, atol=2e-4)
 
 
+@pytest.mark.parametrize("integrator", every(2, ["trapezoid", "rk4"]))
+def test_balls_meet_in_steps_in_which_they_move_further_than_their_size(integrator: str) -> None:
+    """Even where the direction from one to the other has turned round by the end of a step, or of the next one."""
+    b = RobotBuilder("pair", (0.0, 0.0, 0.0))
+    for name in ("flies", "waits"):
+        b.object(name, Sphere(0.1), mass=1.0, friction=0.0)
+    robot = b.build()
+    starts = [(x, y) for y in (0.0, 0.15, 0.21) for x in (-0.21, -0.25, -0.3, -0.45)]
+    waits = [0, 0, 0, 1, 0, 0, 0]
+    q0 = np.stack([robot.pack_q({"flies": [*start, 0, 1, 0, 0, 0], "waits": waits}) for start in starts])
+    v0 = robot.pack_v({"flies": [0, 0, 0, 7.2, 0, 0]})
+    ends = coupler.rollout(robot, q0, v0, np.zeros((4, robot.nv)), 5e-2, integrator=integrator).v[:, -1, [3, 9]]
+    np.testing.assert_allclose(ends[:4], 3.6, atol=1e-9)
+    assert (ends[4:8, 1] > 0.1).all()
+    np.testing.assert_array_equal(ends[8:], [[7.2, 0.0]] * 4)
+
+
 @pytest.mark.parametrize("below", every(2, [0.001, 0.01, 0.05]))
 def test_a_ball_that_meets_an_edge_is_deflected_by_it(below: float) -> None:
     """Without friction it loses v·n along the line n from the edge to its centre, to first order: h |v|² / r."""

@@ -20,8 +20,9 @@ from coupler.contact.collision.pair_groups import PairGroup
 from coupler.contact.collision.tables import SIDES, first_of, pose
 from coupler.contact.kernels import assign, clear
 from coupler.contact.laws import let_out
+from coupler.contact.passing import can_pass, slop
 from coupler.contact.rows import Indices
-from coupler.contact.scene import ContactScene
+from coupler.contact.scene import ContactScene, rebounding
 from coupler.contact.step.blocks import shared, wait
 from coupler.contact.step.candidates import SIGNS
 from coupler.contact.step.context import StepContext
@@ -40,6 +41,7 @@ class ContactKind(NamedTuple):
         one_moves, other_moves: whether the links of their shapes move.
         cullable: whether their pairs can be culled.
         one_tree: whether both shapes belong to the same tree of bodies, or one of them to the ground.
+        may_pass: in steps of several stages, whether their shapes may pass each other.
         rows: the number of rows of each contact.
     """
 
@@ -47,6 +49,7 @@ class ContactKind(NamedTuple):
     other_moves: bool
     cullable: bool
     one_tree: bool
+    may_pass: bool
     rows: int
 
     @property
@@ -158,7 +161,9 @@ class Measurement:
         one, other = candidates.ends[candidates.pair_of[contact]]
         trees = {layout.tree_of(end.link) for end in (one, other) if end.link}
         cullable, rows = contact in candidates.cullable, candidates.starts[contact].width
-        return ContactKind(bool(one.link), bool(other.link), cullable, len(trees) == 1, rows)
+        pair = candidates.pairs[candidates.pair_of[contact]]
+        may_pass = self._stages is not None and can_pass(pair) and not rebounding(self._context.scene.pairs)
+        return ContactKind(bool(one.link), bool(other.link), cullable, len(trees) == 1, may_pass, rows)
 
     def _measure_contacts(self, kind: ContactKind, contacts: list[int]) -> None:
         """Writes the loop from locations of contacts to their rows of the problem."""
@@ -239,8 +244,8 @@ def _measuring(kind: ContactKind, scene: ContactScene, names: Sequence[str], ahe
             P[side] = SIGNS[side] * forces_on(pose(view, side, True), contact, kind.rows)
             setattr(view, f"{side}_P", P[side])
         free, approach = (reduce(add, (P[side].T @ getattr(view, f"{side}_{v}") for side in P)) for v in ("u", "start"))
-        if ahead:
-            free = view.ahead
+        if ahead:  # but a half-space at the start for shapes that are apart: where they then are, some have passed
+            free = np.where(contact.gap > slop(scene.step), free, view.ahead) if kind.may_pass else view.ahead
         closure = scene.seen(contact.gap, view) * view.pace
         if scene.integrator == "midpoint":
             for side in P:  # gaps count from where the step started, and links have moved since

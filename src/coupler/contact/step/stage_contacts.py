@@ -17,6 +17,7 @@ from coupler.contact.carried import (
     load,
     moved,
     on_carriers,
+    on_same_side,
     on_surface,
     reach,
     strength,
@@ -225,7 +226,9 @@ def _pressing(sides: Sequence[str], searched: bool) -> Callable[[View, list[View
         points, force = dict.fromkeys(sides, point), view.force
         strong = reduce(np.logical_or, [is_strong(getattr(view, f"{side}_strength")) for side in sides])
         if not searched:
-            same, touched, normal = followed(view.found, point, view.reach), view.touched > 0.0, view.found_frame[0]
+            touched, normal = view.touched > 0.0, view.found_frame[0]
+            same = followed(view.found, point, view.reach)
+            same = same & (np.logical_not(touched) | on_same_side(normal, view.normal))
             force = np.where(same & touched & np.logical_not(strong), turned(force, view.normal, normal), force)
             for side in sides:
                 margin = np.where(touched, 0.0, getattr(view, f"{side}_margin"))
