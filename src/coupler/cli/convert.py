@@ -12,7 +12,7 @@ from shutil import rmtree
 from coupler.cli.agreement import agreement
 from coupler.cli.loading import caught_warnings, load_file, load_robot
 from coupler.cli.output import columns, complain, fitted
-from coupler.cli.parser import Verb, add_file, add_force, check_out
+from coupler.cli.parser import Verb, add_file, add_force, check_out, file_path
 from coupler.model import ModelError, Robot
 from coupler.model.wording import counted
 
@@ -22,7 +22,7 @@ AGREED = 1e-9
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "IN")
-    parser.add_argument("out", metavar="OUT", type=Path, help="the file to write: .urdf, .xml (MJCF) or .sdf")
+    parser.add_argument("out", metavar="OUT", type=file_path, help="the file to write: .urdf, .xml (MJCF) or .sdf")
     add_force(parser)
 
 

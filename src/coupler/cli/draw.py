@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from coupler.cli.loading import load_robot
-from coupler.cli.parser import Verb, add_file, add_force, check_out
+from coupler.cli.parser import Verb, add_file, add_force, check_out, file_path
 from coupler.model import ModelError
 from coupler.model.outputs import check_target
 from coupler.model.wording import plain_name
@@ -15,7 +15,10 @@ from coupler.model.wording import plain_name
 def _add(parser: ArgumentParser) -> None:
     add_file(parser)
     parser.add_argument(
-        "--out", metavar="PICTURE.svg", type=Path, help="the file to write (default: the robot's name, in this folder)"
+        "--out",
+        metavar="PICTURE.svg",
+        type=file_path,
+        help="the file to write (default: named after the robot)",
     )
     add_force(parser)
 

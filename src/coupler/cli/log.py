@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 from typing import Any
 
 from coupler.cli.output import columns, print_json
-from coupler.cli.parser import Verb, add_force, add_json, check_out
+from coupler.cli.parser import Verb, add_force, add_json, check_out, file_path
 from coupler.model import ModelError
 from coupler.model.wording import counted
 
 
 def _add(parser: ArgumentParser) -> None:
-    parser.add_argument("log", metavar="LOG", type=Path, help="a log: .clog, also while a run writes it, or .npz")
+    parser.add_argument("log", metavar="LOG", type=file_path, help="a log: .clog, also while a run writes it, or .npz")
     parser.add_argument(
-        "out", metavar="OUT", type=Path, nargs="?", help="the file to write: .clog, .npz, .csv, .mcap or .rrd (Rerun)"
+        "out",
+        metavar="OUT",
+        type=file_path,
+        nargs="?",
+        help="the file to write: .clog, .npz, .csv, .mcap, .rrd (Rerun)",
     )
     parser.add_argument("--every", metavar="N", type=int, default=1, help="take one row of N")
     add_force(parser)

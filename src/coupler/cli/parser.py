@@ -104,6 +104,11 @@ def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
+def file_path(text: str) -> Path:
+    """The path of a file that an argument names."""
+    return Path(_not_empty(text))
+
+
 def _not_empty(text: str) -> str:
     if not text:
         raise ArgumentTypeError("it is empty; name a file")

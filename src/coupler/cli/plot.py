@@ -6,12 +6,12 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from coupler.cli.loading import load_with_log
-from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out
+from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out, file_path
 
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "LOG")
-    parser.add_argument("out", metavar="OUT", type=Path, nargs="?", help="the picture (default: LOG_plot.png)")
+    parser.add_argument("out", metavar="OUT", type=file_path, nargs="?", help="the picture (default: LOG_plot.png)")
     add_robot_of_log(parser)
     add_force(parser)
 

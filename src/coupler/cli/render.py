@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from pathlib import Path
 
 from coupler.cli.loading import load_with_log
-from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out
+from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out, file_path
 
 
 def _add(parser: ArgumentParser) -> None:
     add_file(parser, "LOG")
-    parser.add_argument("out", metavar="OUT", type=Path, help="the file to write: .png, .gif, or .mp4 where ffmpeg is")
+    parser.add_argument("out", metavar="OUT", type=file_path, help="the file to write: .png, .gif, .mp4 (with ffmpeg)")
     add_robot_of_log(parser)
     parser.add_argument("--time", metavar="T", type=float, help="the instant of a picture, s (default: the last)")
     parser.add_argument("--size", metavar="WxH", type=_size, help="px (default: 960x640, of a film 480x320)")

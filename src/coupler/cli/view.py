@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from pathlib import Path
 
 from coupler.cli.loading import is_log, load_robot, load_with_log
-from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out
+from coupler.cli.parser import Verb, add_file, add_force, add_robot_of_log, check_out, file_path
 from coupler.model import ModelError, Plane, Robot
 
 
@@ -14,7 +13,7 @@ def _add(parser: ArgumentParser) -> None:
     add_file(parser, "ROBOT|LOG")
     add_robot_of_log(parser)
     parser.add_argument("--simulate", action="store_true", help="simulate the robot while it is looked at")
-    parser.add_argument("--save", metavar="PAGE.html", type=Path, help="write a page that plays the log anywhere")
+    parser.add_argument("--save", metavar="PAGE.html", type=file_path, help="write a page that plays the log anywhere")
     parser.add_argument(
         "--trace", metavar="FRAME", action="append", default=[], help="draw its way in the page; may be repeated"
     )

@@ -272,4 +272,4 @@ class RobotChanges(RobotStates):
         joints = [replace(joint, independent=False) for joint in self.joints]
         tree = compose(f"{self.name}_tree", self.gravity, self.bodies, joints, (), (), self.elements, weigh=False)
         touching = {"shapes": self.shapes, "exclusions": self.exclusions, "contact_pairs": self.contact_pairs}
-        return replace(tree, **touching, actuators=self.actuators)
+        return replace(tree, **touching, actuators=self.actuators, backend=self.backend)

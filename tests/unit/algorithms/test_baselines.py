@@ -137,6 +137,7 @@ def test_the_spanning_tree_has_all_joints() -> None:
     tree = robot.spanning_tree()
     assert tree.joint_names == robot.joint_names
     assert (tree.nv, len(tree.loops)) == (3, 0)
+    assert robot.with_backend("python").spanning_tree().backend == "python"
 
 
 def rotors(robot: Robot) -> list[str]:

@@ -161,6 +161,8 @@ def test_a_file_where_a_folder_is_wanted(verb: str, tmp_path: Path, capsys: pyte
 def test_an_empty_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["info", ""]) == 2
     assert err(capsys).startswith("argument FILE: it is empty; name a file")
+    assert main(["convert", "tello", ""]) == 2
+    assert err(capsys).startswith("argument OUT: it is empty; name a file")
     with pytest.raises(ModelError, match="loaded from the path of a file, got ''"):
         load("")
 
