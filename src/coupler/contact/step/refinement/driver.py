@@ -172,8 +172,15 @@ class Refinement:
     def _more(self, blocks: Indices) -> Window:
         """The fields that kernels see of all blocks of one kind besides `Blocks.of`."""
         if blocks[0] not in self._windows:
-            self._windows[blocks[0]] = self._records.of(blocks) | shared(**self._state)(blocks)
+            first_drive = self._blocks.contacts + self._blocks.joints - self._drives
+            moves = fields(moves=constants([float(block < first_drive) for block in blocks]))
+            self._windows[blocks[0]] = self._records.of(blocks) | shared(**self._state)(blocks) | moves
         return self._windows[blocks[0]]
+
+    @property
+    def _drives(self) -> int:
+        """The number of rows of actuators, which are the last ones."""
+        return self._blocks.offsets.size if self._blocks.offsets else 0
 
     def _run(self, contact: BlockKernel, joint: BlockKernel) -> None:
         self._blocks.each(contact, joint, more=self._more)
@@ -248,7 +255,7 @@ def _push_contact(block: View) -> None:
 def _scale_joint(block: View) -> None:
     mass = interior.root_mass(block)
     block.speed = np.maximum(block.speed, mass * np.abs(block.b[0]))
-    block.limit = np.maximum(block.limit, np.abs(block.b[0]))
+    block.limit = np.maximum(block.limit, block.moves * np.abs(block.b[0]))  # targets of servos are no velocities
     block.scale = np.maximum(block.scale, np.abs(block.impulse[0]) / mass)
     block.fast = np.maximum(block.fast, block.a * np.abs(block.impulse[0]))
     block.normals = block.normals + 1.0
