@@ -112,8 +112,6 @@ class Chunk:
             self._look_at_energy(self._ledger, self._states, time)
         if self._ledger is not None:
             self._ledger.add_work(self._states, result, controls[0], driven=self._driven)
-            if (steps + 1) % EVERY == 0:
-                self._look_at_energy(self._ledger, result[..., :size], time + self._engine.step)
         if failed is not None:
             for i in np.flatnonzero(self._rows(failed) & (self._stops == np.inf)):
                 self._stops[i], at = time, np.unravel_index(i, self._batch)
@@ -121,6 +119,8 @@ class Chunk:
                 self.reasons[int(i)] = why_not(one, self._states[at], result[at])
             result[failed] = 0.0
             result[failed, :size] = self._start[failed]
+        if self._ledger is not None and (steps + 1) % EVERY == 0:
+            self._look_at_energy(self._ledger, result[..., :size], time + self._engine.step)
         self._states = result[..., :size]
 
     def _look_at_energy(self, ledger: Ledger, states: np.ndarray, time: float) -> None:

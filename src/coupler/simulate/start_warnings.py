@@ -86,20 +86,23 @@ def warn_of_overlaps(
         more = f", and {counted(len(joints) - 1, 'other joint')} beyond" if len(joints) > 1 else ""
         findings.append(f"starts with {joints[0]}{more}")
     if findings:
-        elsewhere = f"start elsewhere{_lower_ground(robot, scene, gaps)}, or see options recovery and penetration"
+        elsewhere = f"start elsewhere{_out_of_ground(robot, scene, gaps)}, or see options recovery and penetration"
         warn(f"robot {robot.name!r} {'; it '.join(findings)}; {elsewhere}")
 
 
-def _lower_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
-    """A hint how much lower the ground must be if a fixed robot is deepest in it; otherwise an empty text."""
+def _out_of_ground(robot: Robot, scene: ContactScene, gaps: np.ndarray) -> str:
+    """A hint how much higher a floating robot, or how much lower the ground, must be if that is the deepest overlap."""
     ends = np.cumsum([pair.count for pair in scene.pairs])
     pair = scene.pairs[int(np.searchsorted(ends, int(gaps.argmin()), "right"))] if len(gaps) else None
     if pair is None or not gaps.min() < -_TOLD or not is_endless(pair.other.geometry):
         return ""
-    tree, link_of_shape = robot.tree, robot.tree.place[pair.one.body][0]
-    if tree.place[pair.other.body][0] or any(tree.links[link].kind.floats for link in tree.carriers(link_of_shape)):
+    tree, depth = robot.tree, f"{-gaps.min():.3g} m"
+    if tree.place[pair.other.body][0]:
         return ""
-    return f", put the ground {-gaps.min():.3g} m lower (with_floor(height=...))"
+    if any(tree.links[link].kind.floats for link in tree.carriers(tree.place[pair.one.body][0])):
+        level = np.allclose(pair.other.at.E[2], (0.0, 0.0, 1.0))
+        return f", say {depth} higher" if level else ""
+    return f", put the ground {depth} lower (with_floor(height=...))"
 
 
 def _parted(robot: Robot, scene: ContactScene, gap: float) -> str:

@@ -70,7 +70,7 @@ def test_what_cannot_be_is_told() -> None:
         lid(at=(0.1, 0.15, -0.3), axis=ACROSS)
     with pytest.raises(ModelError, match="strut 'lift': its axis has no direction"):
         lid(axis=(0, 0, 0))
-    with pytest.raises(ModelError, match="both its ends are at one place"):
+    with pytest.raises(ModelError, match="both its ends are at one point"):
         lid(at=tuple(0.4 * np.array([np.cos(0.3), 0, np.sin(0.3)])))  # type: ignore[arg-type]
     b = StrutBuilder("loose")
     b.body("plate", 1.0)

@@ -136,3 +136,34 @@ def test_a_contact_at_a_pivot_changes_nothing(integrator: str) -> None:
         free.step()
     np.testing.assert_allclose(touching.q, free.q, atol=1e-12)
     assert touching.status.solved and touching.status.jammed == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.5])  # of its length
+def test_what_touches_near_its_pivot_parts_slowly(share: float) -> None:
+    """A rod of mass m and length l, on a pivot, overlaps with a floor at d from it: 1/A_nn = m l²/(3 d²).
+
+    Its other end would have to be thrown up to part it at 0.1 m/s, so the work of parting is at most 10 m (0.1 m/s)².
+    """
+    mass, length, radius = 2.0, 1.0, 0.01
+    b = RobotBuilder("rod")
+    b.body("rod", mass, (length / 2, 0.0, 0.0), (1e-3, mass * length**2 / 12, mass * length**2 / 12))
+    b.joint("pivot", Revolute(axis=(0.0, -1.0, 0.0)), "ground", "rod", at=(0.0, 0.0, radius - 0.001))
+    b.shape("rod", Sphere(radius), at=(share * length, 0.0, 0.0))
+    robot = b.build().with_gravity((0.0, 0.0, 0.0)).with_floor(0.0)
+    with pytest.warns(ModelWarning, match="overlaps at the start in 1 contact"):
+        simulation = Simulation(robot)
+    simulation.step()
+    lever = 1.0 / (3.0 * share**2)  # 1/A_nn, times the mass
+    assert simulation.v[0] * share * length == pytest.approx(0.1 * min(1.0, np.sqrt(10.0 / lever)), rel=1e-6)
+    assert simulation.status.solved and simulation.status.jammed == 0.0
+
+
+def test_legs_that_reach_far_into_the_floor_are_not_thrown_about() -> None:
+    """Two contacts of a leg that hangs down nearly straight would part at 2e5 rad/s, as some friction wedges them."""
+    robot = coupler.robots.load("mit_humanoid_leg").with_floor(0.7)
+    rng = np.random.default_rng(7)
+    q, v = (np.array(x) for x in zip(*(robot.random_state(rng) for _ in range(20)), strict=True))
+    with pytest.warns(ModelWarning) as told:
+        rollout = coupler.rollout(robot, q, 0.3 * v, np.zeros((100, robot.nv)))
+    assert ["at the start" in str(told[0].message), "left as they are" in str(told[1].message)] == [True, True]
+    assert np.abs(rollout.v).max() < 50.0  # rad/s; NaN if a state had stopped

@@ -417,7 +417,7 @@ def test_mistakes_in_controls_are_told() -> None:
         ([1.0], "motors must be 2 finite numbers"),
         (np.array([1.0]), "motors must be 2 finite numbers"),
         (np.array([np.nan, 0.0]), "motors must be 2 finite numbers"),
-        ({"hinge": 1.0}, "nothing for actuator 'elbow'"),
+        ({"hinge": 1.0}, "no value is given for actuator 'elbow'"),
         ({"hinge": 1.0, "elbow": 0.0, "wrist": 0.0}, "no actuator 'wrist'"),
     ):
         with pytest.raises(ModelError, match=message):

@@ -10,6 +10,7 @@ import pytest
 import coupler
 from coupler import ModelError, ModelWarning, Robot, RobotBuilder, Simulation, rollout
 from coupler.model import Revolute
+from coupler.simulate.energy_watch import EVERY
 
 
 def standing() -> tuple[Robot, np.ndarray]:
@@ -83,17 +84,18 @@ def test_wrong_controls_are_told() -> None:
         rollout(robot, q, v, np.zeros((5, robot.nv)), hold=0)
 
 
-def test_a_state_that_cannot_go_on_is_named_with_its_time_and_the_others_go_on() -> None:
+@pytest.mark.parametrize("failing", [3, EVERY - 1])  # in between, and in a step after which energies are looked at
+def test_a_state_that_cannot_go_on_is_named_with_its_time_and_the_others_go_on(failing: int) -> None:
     robot, q = standing()
-    controls = np.zeros((20, 5, robot.nv))
+    controls = np.zeros((20, EVERY + 2, robot.nv))
     alone = rollout(robot, q, np.zeros(robot.nv), controls[0], contacts="*foot*")
-    controls[13, 3] = 1e308
-    told = r"1 of 20 states cannot go on, the first after 0.003 s in state 13: .* a step of 0.001 s is not possible"
-    with pytest.warns(ModelWarning, match=told):
+    controls[13, failing] = 1e308
+    told = rf"after 0.00{failing} s in state 13: .* a step of 0.001 s is not possible"
+    with pytest.warns(ModelWarning, match=f"1 of 20 states cannot go on, the first {told}"):
         result = rollout(robot, q, np.zeros(robot.nv), controls, contacts="*foot*", forces=True)
-    assert result.stops[13] == pytest.approx(0.003) and np.isinf(np.delete(result.stops, 13)).all()
-    assert np.isfinite(result.q[13, :4]).all() and np.isnan(result.q[13, 4:]).all()
-    assert result.forces is not None and np.isnan(result.forces[13, 3:]).all()
+    assert result.stops[13] == pytest.approx(1e-3 * failing) and np.isinf(np.delete(result.stops, 13)).all()
+    assert np.isfinite(result.q[13, : failing + 1]).all() and np.isnan(result.q[13, failing + 1 :]).all()
+    assert result.forces is not None and np.isnan(result.forces[13, failing:]).all()
     for i in (0, 12, 14, 19):
         np.testing.assert_array_equal(result.q[i], alone.q)
 

@@ -492,6 +492,18 @@ def test_a_robot_that_stands_fast_in_the_ground_is_told_how_low_the_ground_has_t
         Simulation(finger.with_floor(height=-0.1))
 
 
+def test_a_robot_that_floats_in_the_ground_is_told_how_high_it_has_to_start() -> None:
+    b = RobotBuilder("ball")
+    b.body("ball", 1.0, inertia=(1, 1, 1))
+    b.joint("fly", Free(), "ground", "ball")
+    ball = b.build().with_shape("ball", Sphere(0.3), body="ball")
+    with pytest.warns(ModelWarning, match=r"start elsewhere, say 0\.3 m higher, or see options"):
+        Simulation(ball.with_floor(), q=ball.neutral())
+    slope = ball.with_shape("slope", Plane(), turned=about_y(0.3))
+    with pytest.warns(ModelWarning, match="start elsewhere, or see options"):
+        Simulation(slope, q=ball.neutral())
+
+
 def test_a_robot_that_cannot_move_is_told() -> None:
     b = RobotBuilder("post")
     b.body("post", 1.0, inertia=(1, 1, 1))

@@ -150,7 +150,7 @@ class Impulses:
             self._rebounds.end(after["pending"])
             return
         self._jams.let_stick()
-        with self._jams.try_again(after["residual"], self._refinement.limit):
+        with self._jams.try_again(after["residual"], self._refinement.limit, after["iterations"]):
             self._solve_once()
 
     def _solve_once(self) -> None:

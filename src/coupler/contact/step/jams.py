@@ -15,6 +15,13 @@ negative, and no w satisfies the laws. It happens in three ways.
 So overlaps of jammed contacts count as touching from the start. A problem that is not solved is tried again, starting
 from zero impulses, with everything that overlaps or nearly touches counted as touching: then b = J u, which impulses
 can always cancel. If that fails as well, it is tried a last time, from the best impulses so far.
+
+Near such poses impulses can part an overlap, but only by throwing things about: a leg that hangs down straight, and is
+to part from the floor by lifting its foot at 0.1 m/s, would have to swing at thousands of rad/s. Where the speed of
+parting is bounded (see `let_out`), so is its work. Parting one after another along a chain, no part of a robot of mass
+m becomes faster than the sum c of the speeds at which contacts part, which takes m c²/2; a lever may multiply that by
+`_LEVER`. A single contact that would need more, because 1/A_nn is larger than that mass, parts more slowly. Where
+several contacts need more together, the problem counts as not solved.
 """
 
 from __future__ import annotations
@@ -38,6 +45,8 @@ from coupler.model import Robot
 _NEARLY = 1e-9  # m or rad: smaller gaps count as touching when a problem is tried again
 _STUCK = 1e-4  # times A_nn: a contact that gives way less than that to a push inside its cone jams
 _TRIES = 3
+_LEVER = 10.0  # times m c²/2: the most work of parting; a rod that touches at 18 % of its length needs as much
+_STATE = ("unsolved", "tries", "relents", "speed", "work")  # what is known of the tries, one number each
 _FREE = 3  # freedoms between two bodies; with as many, a contact moves in all directions, except in singular poses
 
 
@@ -57,9 +66,10 @@ class Jams:
             blocks: the contact problem of the step.
         """
         builder = self._builder = blocks.builder
+        self._hardest = _LEVER * sum(body.mass for body in robot.bodies.values())
         self._scene, self._layout, self._blocks = scene, layout, blocks
         self.closures = builder.scratch("closures", blocks.contacts)
-        self._state = {name: builder.scratch(f"jams_{name}", 1) for name in ("unsolved", "tries", "relents")}
+        self._state = {name: builder.scratch(f"jams_{name}", 1) for name in _STATE}
         freedoms = [
             _freedoms_between(robot, *(robot.tree.place[shape.body][0] for shape in (pair.one, pair.other)))
             for pair in scene.pairs
@@ -80,30 +90,47 @@ class Jams:
 
     def let_stick(self) -> None:
         """Writes the steps that make overlaps of jammed contacts count as touching; active blocks have been listed."""
-        for kernel, jamming in ((_let_be, self._fixed), (_let_stick, self._few_freedoms)):
+        kernels = [(_let_be, self._fixed), (_let_stick, self._few_freedoms)]
+        if self._scene.recovery < inf:
+            kernels.insert(1, (_part_slowly, self._fixed))
+        for kernel, jamming in kernels:
             for contacts in self._blocks.alike(jamming):
-                self._builder.loop(kernel, block=self._contacts(contacts), **self._blocks.among("active", contacts))
+                block = self._contacts(contacts) | fields(hardest=constants(np.full(len(contacts), self._hardest)))
+                self._builder.loop(kernel, block=block, **self._blocks.among("active", contacts))
 
     @contextmanager
-    def try_again(self, residual: Vector, limit: Vector) -> Iterator[None]:
+    def try_again(self, residual: Vector, limit: Vector, iterations: Vector) -> Iterator[None]:
         """A context for the steps that solve the problem. They run again, without overlaps, in states left unsolved.
 
         Args:
             residual: 1, the residual that the steps leave, m/s.
             limit: 1, the residual that they may leave, m/s.
+            iterations: 1, the number of iterations beyond sweeps; sweeps alone do not find violent solutions.
         """
         scalars = {name: buffer.at(0) for name, buffer in self._state.items()}
-        state = fields(**scalars, residual=residual.at(0), limit=limit.at(0))
+        state = fields(**scalars, residual=residual.at(0), limit=limit.at(0), iterations=iterations.at(0))
         self._builder.loop(_begin, state=state)
         self._blocks.each(_see_nothing, _see_nothing)
         with self._builder.repeat(until=_is_solved, at_most=_TRIES, state=state):
             yield
             self._builder.loop(_judge, state=state)
+            if self._scene.recovery < inf:
+                with self._builder.repeat(until=_is_found_by_sweeps, at_most=1, rare=True, state=state):
+                    self._refuse_violence(state)
             with self._builder.repeat(until=_is_solved_or_relented, at_most=1, rare=True, state=state):
                 self._relent()
                 with self._builder.repeat(until=_nothing_relents, at_most=1, rare=True, state=state):
                     self._blocks.each(_forget, _forget)
                     self._blocks.sum_up()
+
+    def _refuse_violence(self, state: Window) -> None:
+        """Writes the steps that count a problem as not solved if its contacts part with more work than they may."""
+        totals = shared(speed=self._state["speed"], work=self._state["work"])
+        for contacts in self._blocks.alike(range(self._blocks.contacts)):
+            block = self._contacts(contacts) | totals(contacts)
+            self._builder.loop(_add_work, block=block, **self._blocks.among("active", contacts))
+        bounds = fields(hardest=constants([self._hardest]), recovery=constants([self._scene.recovery]))
+        self._builder.loop(_judge_work, state=state | bounds)
 
     def _relent(self) -> None:
         """Writes the steps that make everything that overlaps or nearly touches count as touching."""
@@ -157,6 +184,16 @@ def _is_solved(state: View) -> Any:
 def _judge(state: View) -> None:
     state.unsolved = np.where(state.residual <= ENOUGH * state.limit, 0.0, 1.0)
     state.tries = state.tries + 1.0
+    state.speed = state.work = np.array(0.0)
+
+
+def _is_found_by_sweeps(state: View) -> Any:
+    return state.iterations <= 0.0
+
+
+def _judge_work(state: View) -> None:
+    violent = state.work > state.hardest * (state.recovery + state.speed) ** 2
+    state.unsolved = np.where(violent, 1.0, state.unsolved)
 
 
 def _is_solved_or_relented(state: View) -> Any:
@@ -181,6 +218,13 @@ def _let_be(block: View) -> None:
     block.b = np.stack([np.where(held, np.maximum(block.b[0], 0.0), block.b[0]), *block.b[1:]])
 
 
+def _part_slowly(block: View) -> None:
+    """Lets a contact part as slowly as the work that it may do allows: (−closure)²/A_nn."""
+    share = np.sqrt(np.minimum(block.hardest * block.A[0, 0], 1.0))
+    slower = np.where(block.closure < 0.0, (share - 1.0) * block.closure, 0.0)
+    block.b, block.closure = np.stack([block.b[0] + slower, *block.b[1:]]), block.closure + slower
+
+
 def _let_stick(block: View) -> None:
     """Jams a contact if the impulse s that moves it along its normal, a column of A⁻¹, is large and in the cone."""
     n, x, y = block.inverse[0]
@@ -188,6 +232,11 @@ def _let_stick(block: View) -> None:
         (block.closure < 0.0) & (_STUCK * block.A[0, 0] * n > 1.0) & (x * x + y * y <= (block.friction[0] * n) ** 2)
     )
     _touch(block, sticks)
+
+
+def _add_work(block: View) -> None:
+    speed = np.maximum(-block.closure, 0.0)
+    block.speed, block.work = block.speed + speed, block.work + speed * block.impulse[0]
 
 
 def _relent_contact(block: View) -> None:
