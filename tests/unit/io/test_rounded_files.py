@@ -250,7 +250,7 @@ PARALLEL: dict[str, Callable[[], Robot]] = {
     "two cranks": lambda: cranks(2),
     "three cranks": lambda: cranks(3),
     "four cranks": lambda: cranks(4),
-    "spherical four-bar": lambda: spherical(0.05),
+    "spherical four-bar": lambda: spherical(0.02),
     "Sarrus": lambda: sarrus(0.237, 0.311, 0.123, 0.0, 2.0943951),
     "square Sarrus": lambda: sarrus(0.25, 0.25, 0.1, 0.0, QUARTER),
     "Sarrus of three legs": lambda: sarrus(0.237, 0.311, 0.123, 0.1, 2.2, -1.9),

@@ -32,7 +32,7 @@ _ZERO = 1e-12  # singular values below this part of the largest are zero but for
 _MANY = 20.0  # singular values below this multiple of the precision may be rounding
 _GAP = 10.0  # the smallest ratio of singular values of real constraints to those of rounding
 _MISSES = 20.0  # by this multiple of the precision, relative to the size of a loop, rows that follow may fail to close
-_SMALL = 0.25  # m: smaller loops may fail to close by more, since their lengths are rounded by more relative to them
+_SMALL = 0.25  # m: loops smaller than this are less precise, since their lengths are rounded by more relative to them
 _REGULAR = 0.3  # rows are judged where their quality is above this part of its median
 _WAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # fractions of the way from where joints start to random positions
 _MOVES = (0.1, 0.25)  # rad or m: how far a loop is moved on to see whether rows follow there
@@ -88,7 +88,7 @@ def is_suspicious(closure: Closure, p: np.ndarray, precision: float) -> bool:
         return True
     for i in range(len(closure.loops)):
         sigma = np.linalg.svd(_scaled(closure, i, K), compute_uv=False)
-        if ((sigma > _ZERO * sigma[:, :1]) & (sigma < _MANY * precision)).any():
+        if ((sigma > _ZERO * sigma[:, :1]) & (sigma < _MANY * precision * _smallness(closure, i, K))).any():
             return True
     return False
 
@@ -107,8 +107,9 @@ def loosened(
     phi, K, _ = closure.at(p)
     kept: dict[int, _Kept] = {}
     for i, loop in enumerate(closure.loops):
-        near = _misses(closure, i, K, phi[:, closure.places[i][0]]) < _MISSES * precision
-        found = None if is_solved[i] else _kept(_scaled(closure, i, K), near, precision)
+        relative = precision * _smallness(closure, i, K)
+        near = _misses(closure, i, K, phi[:, closure.places[i][0]]) < _MISSES * relative
+        found = None if is_solved[i] else _kept(_scaled(closure, i, K), near, relative)
         if found is not None and len(found.rows) < loop.rows:
             kept[i] = found
     while kept:
@@ -147,13 +148,18 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
 
 
 def _misses(closure: Closure, i: int, K: np.ndarray, residuals: np.ndarray) -> np.ndarray:
-    """In each sample the largest residual of a loop, relative to scales of rows, which are larger in small loops."""
-    scales = _sizes(closure, i, K)
+    """In each sample the largest residual of a loop, relative to the scales of its rows."""
+    return (np.abs(residuals) / _sizes(closure, i, K)).max(axis=-1)
+
+
+def _smallness(closure: Closure, i: int, K: np.ndarray) -> float:
+    """By how much the rounding of lengths counts for more in a loop than in larger ones."""
+    sizes, least = _sizes(closure, i, K), np.inf
     for constraint, rows in closure.loops[i].parts():
         shifts = is_shift(constraint) if isinstance(constraint, LoopConstraint) else np.zeros(0, bool)
         if shifts.any():
-            scales[rows] *= max(1.0, _SMALL / float(scales[rows][shifts].max()))
-    return (np.abs(residuals) / scales).max(axis=-1)
+            least = min(least, float(sizes[rows][shifts].max()))
+    return max(1.0, _SMALL / least)
 
 
 def is_shift(constraint: LoopConstraint) -> np.ndarray:
@@ -255,7 +261,7 @@ def _tried(
         K_i = _scaled(closure, i, K)[samples]
         quality = qualities(K_i[:, found.rows], K_i)
         regular = closed & (quality > _REGULAR * np.median(quality))  # where the rows hardly count, errors grow
-        follow = regular & (_misses(closure, i, K, missed) <= _MISSES * precision)
+        follow = regular & (_misses(closure, i, K, missed) <= _MISSES * precision * _smallness(closure, i, K))
         if follow.sum() < 2 or (regular & ~follow).any():
             wrong.add(i)
         else:
