@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import pytest
 
 from coupler import ModelError, bias_force, forward_dynamics, inverse_dynamics
 from coupler.mechanisms import gear, linear
-from coupler.model import Free, Prismatic, Revolute, Robot, RobotBuilder, Spherical, Universal
+from coupler.model import Free, Joint, Prismatic, Revolute, Robot, RobotBuilder, Spherical, Universal
 from coupler.model.elements import PointElement
 from coupler.spatial import Transform, skew
 from effort import sweep
@@ -239,7 +239,7 @@ class Dense:
             inertia = link.inertia.matrix()
             H += J.T @ inertia @ J + np.diag(np.bincount(entries, link.kind.armature, nw))
             c += J.T @ (inertia @ bias[i] - motion_cross(V).T @ inertia @ V)
-            c[entries] += link.kind.stiffness * link.kind.difference(link.kind.rest, own) + link.kind.damping * w
+            c[entries] += spring_force(link.kind, own) + link.kind.damping * w
             self.lost += float(link.kind.damping @ w**2)
             self.X.append(step @ self.X[link.parent])
             jacobians.append(J)
@@ -281,6 +281,18 @@ class Dense:
         links = [self.robot.tree.place[body][0] for body in self.robot.bodies]
         forces = zip(links, f_ext, strict=True)
         return np.sum([self.J[link].T @ self.X[link].force_matrix() @ f for link, f in forces], axis=0)
+
+
+def spring_force(kind: Joint, own: np.ndarray) -> np.ndarray:
+    """The force that the spring of a joint takes to hold it there: the slope of its energy along each velocity."""
+    if kind.nq == kind.nv:
+        return kind.stiffness * kind.difference(kind.rest, own)
+    return np.array([slope(partial(spring_energy_on, kind, own, u)) for u in np.eye(kind.nv)])
+
+
+def spring_energy_on(kind: Joint, own: np.ndarray, direction: np.ndarray, t: float) -> float:
+    """The energy of a joint's spring after time t with a velocity, J."""
+    return 0.5 * float(kind.stiffness @ kind.difference(kind.rest, kind.integrate(own, t * direction)) ** 2)
 
 
 def potential(robot: Robot, q: np.ndarray) -> float:
