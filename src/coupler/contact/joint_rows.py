@@ -42,7 +42,7 @@ class JointRows:
 def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = None) -> JointRows:
     """The rows of joints with limits, if limits count, and of joints with dry friction.
 
-    Loops bend the path of a joint, by h² J̇ v / 2 within a step: so a slide turns round at its dead point, not later.
+    Loops bend the path of a joint within a step: so a slide turns round at its dead point, and not later.
 
     Args:
         robot, q, step: the robot, its configuration, and h, s.
@@ -53,11 +53,11 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = 
     if not (limited or rubbing):
         return JointRows(np.zeros((0, robot.nv)))
     tree, (G, g) = robot.tree, robot.explicit_constraint(q, v)
-    p = robot.embedding.positions(np.asarray(q, dtype=float))
+    p, bend = robot.embedding.positions(np.asarray(q, dtype=float)), _bend(robot, q, v, g)
     terms: list[tuple[np.ndarray, float, Block, float, float]] = []
     for (link, j), fast in zip(limited, recovery_speeds(robot, limited, 1.0), strict=True):
         kind, entry = tree.links[link].kind, tree.v_start[link] + j
-        position = p[tree.q_start[link] + j] + 0.5 * step * step * g[entry]
+        position = p[tree.q_start[link] + j] + 0.5 * step * step * bend[entry]
         low, high = limit_velocities(kind.lower[j], kind.upper[j], position, step)
         sides = [(sign, w) for sign, w in ((1.0, low), (-1.0, high)) if np.isfinite(w)]
         terms += [(sign * G[entry], -sign * w, Unilateral(), float(fast), float(sign * g[entry])) for sign, w in sides]
@@ -66,3 +66,16 @@ def joint_rows(robot: Robot, q: Any, step: float, limits: bool = True, v: Any = 
         terms.append((G[entry], 0.0, Bounded(-bound, bound), 1.0, float(g[entry])))
     rows, closures, blocks, recovery, biases = zip(*terms, strict=True)
     return JointRows(np.array(rows), np.array(closures), blocks, np.array(recovery), np.array(biases))
+
+
+def _bend(robot: Robot, q: Any, v: Any, g: np.ndarray) -> np.ndarray:
+    """How loops bend the paths of all joints in a step, rad/s² or m/s².
+
+    Loops with a solution γ keep their independent velocities: that is g, given. Others close where they are nearest to
+    a straight path: that is K⁺ k.
+    """
+    unsolved, bend = robot.embedding.unsolved_entries, np.array(g)
+    if v is not None and len(unsolved):
+        K, k = robot.implicit_constraint(q, v)
+        bend[unsolved] = (np.linalg.pinv(K) @ k)[unsolved]
+    return bend
