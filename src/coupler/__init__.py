@@ -56,7 +56,16 @@ from coupler.kinematics import (
     momentum,
     potential_energy,
 )
-from coupler.model import Actuator, ModelError, ModelWarning, Robot, RobotBuilder
+from coupler.model import (
+    Actuator,
+    Cable,
+    ModelError,
+    ModelWarning,
+    Robot,
+    RobotBuilder,
+    SliderCrank,
+    Wrench,
+)
 
 if TYPE_CHECKING:
     from coupler import contact as contact
@@ -81,6 +90,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Actuator",
     "ActuatorSizing",
+    "Cable",
     "JointForces",
     "MinimumNorm",
     "ModelError",
@@ -91,8 +101,10 @@ __all__ = [
     "Shares",
     "Simulation",
     "SimulationError",
+    "SliderCrank",
     "StiffnessWeighted",
     "UnreachableError",
+    "Wrench",
     "accelerations_of_actuators",
     "actuator_accelerations",
     "actuator_forces",

@@ -46,6 +46,8 @@ _MISSED = {8: 1e-8, 4: 1e-3}  # how far results may miss what is asked for, rela
 def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
     """The positions u of all actuators: for each, the sum of gear × position over the joints that it drives.
 
+    Those of cables are their lengths; see `coupler.Cable`, `coupler.SliderCrank` and `coupler.Wrench`.
+
     Args:
         q: (..., nq), closed configurations.
 
@@ -216,6 +218,11 @@ def check_positions(robot: Robot) -> None:
     """Raises a ModelError for actuators on ball joints, which have a velocity but no position."""
     kinds = {joint.name: joint.kind for joint in robot.joints}
     for actuator in robot.actuators:
+        if actuator.along is not None and not actuator.along.has_position:
+            raise ModelError(
+                f"actuator {actuator.name!r}: a {type(actuator.along).__name__} that is against no other body has no "
+                "position"
+            )
         for joint in actuator.joints:
             if kinds[joint].nq != kinds[joint].nv:
                 raise ModelError(

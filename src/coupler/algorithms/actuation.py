@@ -1,8 +1,8 @@
 """From independent joints to actuators, and forces back: u = Σ gear q, u̇ = A v, ü = A a + Ȧ v, τ = Aᵀ f. [003, §II]
 
 A = R G, where R has the gears and G maps independent velocities to those of all joints: an actuator may act on any
-joints of the tree. Each joint that it acts on is a term of it, visited in its cluster. inverse_actuation.py solves for
-the inverse maps.
+joints of the tree. Each joint that it acts on is a term of it, visited in its cluster. R depends on the pose where
+actuators pull cables. inverse_actuation.py solves for the inverse maps.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from coupler.passes import (
     TermRecord,
     TermRow,
     Visit,
+    accelerate_transmissions,
+    actuated_body,
+    add_positions,
     cleared,
+    measure_gears,
+    posed_actuators,
     position_of,
     row_of,
     visit_terms,
@@ -39,13 +44,18 @@ Visited = Visit[Record, Moving]
 
 def _sweep(robot: Robot, name: str, *vectors: str) -> Sweep[Record, Moving]:
     """Begins a program with the input q and further inputs."""
-    sweep = Sweep(robot, name, cluster=Moving)
+    sweep = Sweep(robot, name, body=actuated_body(robot), cluster=Moving)
     sweep.inputs("q", *vectors)
     return sweep
 
 
 def _locate(cluster: Visited) -> None:
     cluster.report_gap(moving=False)
+
+
+def _locate_and_remember(cluster: Visited) -> None:
+    _locate(cluster)
+    cluster.remember_positions()
 
 
 def begin(cluster: Visit[Any, Any]) -> None:
@@ -59,22 +69,26 @@ def _sum_over_terms(
     name: str,
     function: Callable[[Visited, int, int], None],
     first: Callable[[Visited], None] = begin,
+    then: Callable[[Any, Any], None] = lambda *_: None,
 ) -> Any:
-    """The program whose result is, for each actuator, a sum over its terms."""
+    """The program whose result is, for each actuator, a sum over its terms, and what the last function adds."""
     sweep.outward(first)
+    measure_gears(sweep)
     totals = cleared(sweep, sweep.result(name, len(sweep.robot.actuators)))
     visit_terms(sweep, function, {"total": totals})
+    then(sweep, totals)
     return sweep.build()
 
 
 def actuator_positions_program(robot: Robot) -> Any:
     """The program q → u of all actuators."""
-    return _sum_over_terms(_sweep(robot, "actuator_positions"), "u", _position, _locate)
+    locate = _locate_and_remember if posed_actuators(robot) else _locate
+    return _sum_over_terms(_sweep(robot, "actuator_positions"), "u", _position, locate, add_positions)
 
 
 def _position(cluster: Visited, i: int, j: int) -> None:
     term = TermRecord(cluster.views.cluster)
-    term.total = term.total + term.gear * position_of(cluster, i, j)
+    term.total = term.total + term.reach * position_of(cluster, i, j)
 
 
 def actuator_velocities_program(robot: Robot) -> Any:
@@ -89,7 +103,9 @@ def _velocity(cluster: Visited, i: int, j: int) -> None:
 
 def actuator_accelerations_program(robot: Robot) -> Any:
     """The program (q, v, a) → ü = A a + Ȧ v."""
-    return _sum_over_terms(_sweep(robot, "actuator_accelerations", "v", "a"), "u_rate2", _acceleration)
+    return _sum_over_terms(
+        _sweep(robot, "actuator_accelerations", "v", "a"), "u_rate2", _acceleration, then=accelerate_transmissions
+    )
 
 
 def _acceleration(cluster: Visited, i: int, j: int) -> None:
@@ -114,6 +130,7 @@ def write_jacobian(sweep: Sweep[Any, Any], A: Any, place: Callable[[int, int], i
         place: gives the place in A of the entry for an actuator and an independent velocity.
     """
     sweep.outward(begin)
+    measure_gears(sweep)
     write_rows(sweep, A, place)
 
 
@@ -147,6 +164,7 @@ def generalized_forces_program(robot: Robot) -> Any:
     forces = sweep.builder.input("forces", len(robot.actuators))
     sweep.output("tau")
     sweep.outward(_begin_forces)
+    measure_gears(sweep)
     visit_terms(sweep, _push, {"force": forces})
     return sweep.build()
 

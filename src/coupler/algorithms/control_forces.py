@@ -18,7 +18,10 @@ from coupler.passes import (
     ClusterRecord,
     Sweep,
     TermRecord,
+    actuated_body,
+    add_positions,
     cleared,
+    measure_gears,
     position_of,
     provided,
     row_of,
@@ -36,13 +39,16 @@ class MovingTerm(TermRecord):
 
 def control_forces_program(robot: Robot) -> Any:
     """The program (q, v, motors, rates) → f of all actuators."""
-    sweep, count = Sweep(robot, "control_forces", cluster=ClusterRecord), len(robot.actuators)
+    count = len(robot.actuators)
+    sweep = Sweep(robot, "control_forces", body=actuated_body(robot), cluster=ClusterRecord)
     sweep.inputs("q", "v")
     controls, rates = (sweep.builder.input(name, count) for name in ("motors", "rates"))
     sums = {name: cleared(sweep, sweep.scratch(name, count)) for name in ("position", "speed")}
     force = sweep.result("forces", count)
     sweep.outward(begin)
+    measure_gears(sweep)
     visit_terms(sweep, moving(lambda cluster: cluster.v), sums)
+    add_positions(sweep, sums["position"])
     visit_actuators(sweep, controlling(), {**sums, "control": controls, "rate": rates, "force": force})
     share_limits(sweep, shared_limits(robot, robot.actuators), force)
     return sweep.build()
@@ -57,7 +63,7 @@ def moving(velocity: Callable[[Any], Any]) -> Callable[[Any, int, int], None]:
 
     def add_motion(cluster: Any, i: int, j: int) -> None:
         term = MovingTerm(cluster.views.cluster)
-        term.position = term.position + term.gear * position_of(cluster, i, j)
+        term.position = term.position + term.reach * position_of(cluster, i, j)
         term.speed = term.speed + term.gear * (row_of(cluster, i, j) @ velocity(cluster))
 
     return add_motion

@@ -16,14 +16,14 @@ import numpy as np
 from coupler.algorithms.actuation import write_jacobian
 from coupler.linear import least_squares
 from coupler.model import Robot
-from coupler.passes import ActuatedGroups, ClusterRecord, Sweep
+from coupler.passes import ActuatedGroups, ClusterRecord, Sweep, actuated_body
 
 Array = Any
 
 
 def _begin(robot: Robot, name: str) -> tuple[Sweep[Any, Any], ActuatedGroups]:
     """A program that has computed the blocks of A."""
-    sweep = Sweep(robot, name, cluster=ClusterRecord)
+    sweep = Sweep(robot, name, body=actuated_body(robot), cluster=ClusterRecord)
     sweep.inputs("q")
     groups = ActuatedGroups(sweep)
     write_jacobian(sweep, groups.A, groups.place)

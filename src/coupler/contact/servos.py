@@ -16,7 +16,9 @@ from coupler.model.actuators import Actuator, terms_of
 
 def at_joint(robot: Robot, actuator: Actuator, *, yielding: bool) -> bool:
     """Whether a servo acts as a spring and a damper of one joint: no limit cuts its force, or none is assumed to."""
-    if actuator.kind not in ("position", "velocity") or (yielding and has_limits(robot, actuator)):
+    if actuator.kind not in ("position", "velocity") or actuator.along is not None:
+        return False
+    if yielding and has_limits(robot, actuator):
         return False
     return len(terms_of(robot, actuator)) == 1
 

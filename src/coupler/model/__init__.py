@@ -38,11 +38,13 @@ from coupler.model.shapes import (
     Shape,
     Sphere,
 )
+from coupler.model.transmissions import Cable, SliderCrank, Transmission, Wrench
 
 __all__ = [
     "Actuator",
     "Body",
     "Box",
+    "Cable",
     "Capsule",
     "ClosedForm",
     "ClosureChoice",
@@ -76,9 +78,12 @@ __all__ = [
     "RobotBuilder",
     "Rod",
     "Shape",
+    "SliderCrank",
     "Sphere",
     "Spherical",
+    "Transmission",
     "Universal",
+    "Wrench",
     "find_clusters",
     "joints_of_loop",
     "nearest_inertia",

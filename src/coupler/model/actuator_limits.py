@@ -24,6 +24,8 @@ def limited_actuators(robot: Robot, actuators: Sequence[Actuator]) -> tuple[Actu
 def _limited(robot: Robot, actuator: Actuator, shared: set[int]) -> Actuator:
     """The actuator with the limits of its joints; effort limits of shared joints are left out."""
     terms = terms_of(robot, actuator)
+    if actuator.along is not None:  # its gears depend on the pose, so that no limit of its own amounts to theirs
+        return actuator
     kinds = [(robot.tree.links[link].kind, j, abs(gear)) for link, j, gear in terms]
     alone = [kind for kind, (link, _, _) in zip(kinds, terms, strict=True) if link not in shared]
     largest_effort = min((float(kind.effort_limit[j]) / gear for kind, j, gear in alone), default=np.inf)
@@ -79,12 +81,31 @@ def limits_left_open(robot: Robot) -> list[str]:
     several: dict[str, list[str]] = {}  # by joint with a velocity limit, its actuators that act on several joints
     for actuator in robot.actuators:
         terms = terms_of(robot, actuator)
-        for link, j, _ in terms if len(terms) > 1 else ():
+        for link, j, _ in terms if len(terms) > 1 and actuator.along is None else ():
             if 0.0 < robot.tree.links[link].kind.velocity_limit[j] < np.inf:
                 several.setdefault(robot.tree.links[link].joint, []).append(actuator.name)
-    return efforts + [
-        f"the velocity limit of joint {joint!r} does not limit {listed(names)}, which moves several joints"
-        for joint, names in several.items()
+    posed = {actuator.name: _limited_joints(robot, actuator) for actuator in robot.actuators if actuator.along}
+    return [
+        *efforts,
+        *(
+            f"the velocity limit of joint {joint!r} does not limit {listed(names)}, which moves several joints"
+            for joint, names in several.items()
+        ),
+        *(
+            f"effort and velocity limits of {listed(joints)} do not limit {name!r}, whose gear depends on the pose"
+            for name, joints in posed.items()
+            if joints
+        ),
+    ]
+
+
+def _limited_joints(robot: Robot, actuator: Actuator) -> list[str]:
+    """The joints with effort or velocity limits among those that an actuator moves."""
+    kinds = {robot.tree.links[link].joint: robot.tree.links[link].kind for link, _, _ in terms_of(robot, actuator)}
+    return [
+        joint
+        for joint, kind in kinds.items()
+        if np.isfinite(kind.effort_limit).any() or ((kind.velocity_limit > 0.0) & (kind.velocity_limit < np.inf)).any()
     ]
 
 
@@ -102,7 +123,7 @@ def _limits_of_several(robot: Robot, actuators: Sequence[Actuator]) -> list[Shar
     """The effort limits of joints of one freedom on which several actuators act, grouped by common actuators."""
     at: dict[int, dict[int, float]] = {}
     for number, actuator in enumerate(actuators):
-        for link, _, gear in terms_of(robot, actuator):
+        for link, _, gear in terms_of(robot, actuator) if actuator.along is None else ():
             kind = robot.tree.links[link].kind
             if kind.nv == 1 and np.isfinite(kind.effort_limit[0]):
                 at.setdefault(link, {})[number] = gear

@@ -1,4 +1,4 @@
-"""Actuators: motors, servos and dampers, each on one joint or on several through a transmission. [003, §II]"""
+"""Actuators: motors, servos and dampers, each on joints, through gears, or on bodies, through a cable. [003, §II]"""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import check_unmasked, numbers
+from coupler.model.transmissions import Transmission
 from coupler.model.wording import clipped, listed
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Actuator:
     """What drives joints: a motor, a servo that follows a target, or a damper.
 
     Its coordinate is u = Σ gear q over joints of the tree, dependent ones included: with a gear of n, the angle of a
-    rotor behind a transmission of ratio n. A force f along u acts on each of these joints with gear · f.
+    rotor behind a transmission of ratio n. A force f along u acts on each of these joints with gear · f. Where gears
+    depend on the pose, as those of cables do, a `Transmission` takes the place of the gears, and says what u is.
 
     It is controlled by one number:
 
@@ -41,13 +43,15 @@ class Actuator:
 
     Attributes:
         name: unique among the actuators of its robot.
-        gears: by joint, its gear; of a joint with several freedoms, one gear for each.
+        gears: by joint, its gear; of a joint with several freedoms, one gear for each. Empty for a transmission, which
+            may be given in their place.
         kind: "motor", "position", "velocity" or "damper".
         effort: smallest and largest f, N m or N. One number stands for both directions.
         speed: the largest |u̇| at which it still drives, rad/s or m/s.
         stiffness: k, N m/rad or N/m.
         damping: d, N m s/rad or N s/m.
         control: smallest and largest control; it saturates beyond them.
+        along: a transmission whose gear depends on the pose; None for gears.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Actuator:
     stiffness: float = 0.0
     damping: float = 0.0
     control: Any = np.inf
+    along: Transmission | None = None
 
     def __post_init__(self) -> None:
         what = f"actuator {self.name!r}"
@@ -65,7 +70,7 @@ class Actuator:
             raise ModelError(f"an actuator needs a name, got {self.name!r}")
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ModelError(f"{what}: its kind must be one of {listed(KINDS)}, got {clipped(self.kind)}")
-        values: dict[str, Any] = {"gears": _gears(what, self.gears)}
+        values: dict[str, Any] = self._way(what)
         for name in ("effort", "control"):
             values[name] = _interval(f"{what}: its {name}", getattr(self, name))
         if not values["effort"][0] <= 0.0 <= values["effort"][1]:
@@ -78,6 +83,17 @@ class Actuator:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         self._check_gains(what)
+
+    def _way(self, what: str) -> dict[str, Any]:
+        """What it moves: the gears of joints, or a transmission and no gears."""
+        given = self.gears if self.along is None else self.along
+        if not isinstance(given, Transmission):
+            return {"gears": _gears(what, given)}
+        if self.kind == "position" and not given.has_position:
+            raise ModelError(
+                f"{what}: a {type(given).__name__} that is against no other body has no position that a servo follows"
+            )
+        return {"gears": MappingProxyType({}), "along": given}
 
     def _check_gains(self, what: str) -> None:
         if self.kind == "motor" and (self.stiffness or self.damping):
@@ -102,7 +118,7 @@ class Actuator:
 
     @property
     def joints(self) -> tuple[str, ...]:
-        """The joints that it acts on."""
+        """The joints that it has gears for."""
         return tuple(self.gears)
 
     def position_servo(self, stiffness: float, damping: float = 0.0) -> Actuator:
@@ -118,7 +134,8 @@ class Actuator:
         usual = (("kind", "motor"), ("effort", UNLIMITED), ("speed", np.inf), ("stiffness", 0.0), ("damping", 0.0))
         attributes = [(name, getattr(self, name), value) for name, value in (*usual, ("control", UNLIMITED))]
         more = [(name, is_) for name, is_, value in attributes if is_ != value]
-        return f"Actuator({self.name!r}, {dict(self.gears)}{''.join(f', {name}={value!r}' for name, value in more)})"
+        way = dict(self.gears) if self.along is None else self.along
+        return f"Actuator({self.name!r}, {way}{''.join(f', {name}={value!r}' for name, value in more)})"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "gears": dict(self.gears)}
@@ -183,10 +200,15 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
 def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
     """The entries of joint velocities of which an actuator's velocity is the sum, with their gears.
 
+    Gears that depend on the pose are NaN here; programs compute them.
+
     Raises:
-        ModelError: for an unknown or a fixed joint, or one with another number of freedoms.
+        ModelError: for an unknown or a fixed joint, or one with another number of freedoms, and for unknown bodies.
     """
     what, terms = f"actuator {actuator.name!r}", list[Term]()
+    if actuator.along is not None:
+        links = path_of(robot, actuator.along, what)
+        return [(link, j, np.nan) for link in links for j in range(robot.tree.links[link].kind.nv)]
     for joint, gear in actuator.gears.items():
         link = robot.tree.number.get(joint)
         if link is None and joint in robot.joint_names:
@@ -202,3 +224,25 @@ def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
             raise ModelError(f"{what}: joint {joint!r} turns as a ball does, and has no position that a servo follows")
         terms += [(link, j, float(values[j])) for j in range(freedoms) if values[j]]
     return terms
+
+
+def path_of(robot: Robot, along: Transmission, what: str) -> dict[int, list[int]]:
+    """The links whose joints move a transmission, in order of clusters, each with the numbers of the ends it carries.
+
+    Raises:
+        ModelError: for ends on unknown bodies, and if no joint moves it.
+    """
+    tree, carried = robot.tree, dict[int, list[int]]()
+    for number, (body, _) in enumerate(along.ends):
+        if body not in tree.place:
+            raise ModelError(f"{what}: there is no body {body!r}; there are {listed(robot.body_names, like=body)}")
+        link = tree.place[body][0]
+        while link:
+            carried.setdefault(link, []).append(number)
+            link = tree.links[link].parent
+    if along.is_balanced:
+        carried = {link: ends for link, ends in carried.items() if len(ends) < len(along.ends)}
+    if not carried:
+        names = listed(dict.fromkeys(end.body for end in along.ends))
+        raise ModelError(f"{what}: it can drive nothing, as no joint moves {names} relative to each other")
+    return dict(sorted(carried.items(), key=lambda way: (robot.cluster_tree.cluster_of[way[0]], way[0])))

@@ -127,7 +127,8 @@ class Attached:
 
     def _actuator(self, actuator: Actuator) -> Actuator:
         gears = {self._prefix + joint: gear for joint, gear in actuator.gears.items()}
-        return replace(actuator, name=self._prefix + actuator.name, gears=gears)
+        along = actuator.along and actuator.along.moved(self._name, self._on)
+        return replace(actuator, name=self._prefix + actuator.name, gears=gears, along=along)
 
     def _shape(self, shape: Shape) -> Shape:
         name = self._prefix + shape.name if shape.name else ""

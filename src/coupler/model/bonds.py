@@ -15,6 +15,7 @@ from coupler.model.loops import Coupling, LoopJoint, LoopKind
 from coupler.model.names import named, take
 from coupler.model.parts import Parts
 from coupler.model.places import Place, placed
+from coupler.model.transmissions import Transmission
 from coupler.model.tree import TreeJoint
 
 # What joints of the tree may have, and joints that close loops may not
@@ -166,7 +167,7 @@ class Bonds(Parts):
     def actuator(
         self,
         name: str,
-        gears: Mapping[str, Any] | str,
+        gears: Mapping[str, Any] | Transmission | str,
         kind: str = "motor",
         *,
         effort: Any = np.inf,
@@ -180,7 +181,8 @@ class Bonds(Parts):
         Args:
             name: the actuator's name.
             gears: for each joint that it drives, its gear ratio, or one ratio for each freedom of the joint. A joint's
-                name alone means a ratio of 1.
+                name alone means a ratio of 1. Or a transmission whose gear depends on the pose: `coupler.Cable`,
+                `coupler.SliderCrank`, `coupler.Wrench`.
             kind: "motor", "position", "velocity" or "damper".
             effort: smallest and largest force, or one number for both directions, N m or N. The effort limits of its
                 joints hold as well.

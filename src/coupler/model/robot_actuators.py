@@ -62,7 +62,7 @@ def _motors(joint: str, freedoms: int, taken: set[str]) -> list[Actuator]:
 
 def _check_motion(robot: Robot, actuators: Sequence[Actuator]) -> None:
     """Raises a ModelError for an actuator that no independent joint moves."""
-    doubtful = [actuator for actuator in actuators if not _is_independent(robot, actuator)]
+    doubtful = [actuator for actuator in actuators if not actuator.along and not _is_independent(robot, actuator)]
     for G in _rates(robot, 2) if doubtful else ():
         doubtful = [actuator for actuator in doubtful if _is_still(_rows(robot, actuator), G)]
         if not doubtful:
@@ -82,7 +82,7 @@ def loose_mechanisms(robot: Robot, actuators: Sequence[Actuator]) -> list[str]:
     acting: dict[int, dict[tuple[str, ...], Actuator]] = {}  # by cluster; those that act on the same joints count once
     for actuator in actuators:
         clusters = {robot.cluster_tree.cluster_of[link] for link, _, _ in terms_of(robot, actuator)}
-        if len(clusters) == 1:
+        if len(clusters) == 1 and actuator.along is None:
             acting.setdefault(clusters.pop(), {})[actuator.joints] = actuator
     doubtful, entries = [], _entries_by_cluster(robot)
     for k, members in acting.items():

@@ -33,6 +33,13 @@ from coupler.passes.terms import (
     visit_actuators,
     visit_terms,
 )
+from coupler.passes.transmissions import (
+    accelerate_transmissions,
+    actuated_body,
+    add_positions,
+    measure_gears,
+    posed_actuators,
+)
 from coupler.passes.tree_loops import TreeRecord, inertia_of_tree
 from coupler.passes.windows import ClusterWindows
 
@@ -63,9 +70,12 @@ __all__ = [
     "TermRow",
     "TreeRecord",
     "Visit",
+    "accelerate_transmissions",
     "across_joints",
+    "actuated_body",
     "add_element_energy",
     "add_loads",
+    "add_positions",
     "afterwards",
     "armature_force",
     "cleared",
@@ -76,7 +86,9 @@ __all__ = [
     "force_on_joints",
     "have_full_rank",
     "inertia_of_tree",
+    "measure_gears",
     "numbered",
+    "posed_actuators",
     "position_of",
     "provided",
     "row_of",

@@ -134,13 +134,15 @@ def have_full_rank(robot: Robot, clusters: set[int]) -> bool:
 
 def _blocks(robot: Robot, groups: Sequence[_Group]) -> list[np.ndarray]:
     """The blocks of A in a random configuration."""
-    q, blocks = robot.states.random(np.random.default_rng(0)), []
+    rng, blocks = np.random.default_rng(0), list[np.ndarray]()
+    q = robot.states.random(rng)
     G = robot.embedding.explicit_constraint(q[None], np.zeros((1, robot.nv)))[0][0]
     for group in groups:
         A = np.zeros((len(group.actuators), robot.nv))
         for row, number in zip(A, group.actuators, strict=True):
             for link, j, gear in terms_of(robot, robot.actuators[number]):
-                row += gear * G[int(robot.tree.v_start[link]) + j]
+                # A gear that depends on the pose has any value in some pose.
+                row += (rng.normal() if np.isnan(gear) else gear) * G[int(robot.tree.v_start[link]) + j]
         blocks.append(A[:, group.entries])
     return blocks
 

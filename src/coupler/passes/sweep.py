@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from coupler.passes.shape import Clusters, ClusterShape, Instance, Numbers
 from coupler.passes.tree_loops import TreeLoops
 from coupler.passes.vectors import ProgramVectors
 from coupler.passes.windows import ClusterWindows, kernel_of
+
+if TYPE_CHECKING:
+    from coupler.passes.transmissions import MeasuredGears
 
 _NAN_BLOCK = 8  # entries of a result that one row of the last loop sets to NaN
 
@@ -44,7 +47,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         looped: whether large clusters with such loops are treated by loops over their joints, which the program has to
             write: see `TreeLoops`.
         oriented: the links whose angles matter even if they are symmetric rotors; all links by default. Links that
-            springs between points pull at are added if the program is loaded.
+            springs between points pull at are added if the program is loaded, and those that cables act on.
 
     Attributes:
         loaded: whether forces act on bodies from outside.
@@ -52,6 +55,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         instances: for each cluster its links, output links and numbers.
         shape_of: for each cluster the index of its shape.
         links, bodies, place: the links that have memory, and where it is; see `Memory`.
+        gears: the gears of actuators that depend on poses, once they are measured; see `measure_gears`.
         provide: adds fields to what clusters of a shape see.
     """
 
@@ -71,8 +75,8 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
     ) -> None:
         super().__init__(robot, name)
         self.loaded, self.tangent = loaded, tangent
-        if oriented is not None and loaded:
-            oriented = {*oriented, *_links_with_springs(robot)}
+        if oriented is not None:
+            oriented = {*oriented, *(_links_with_springs(robot) if loaded else ()), *_links_of_transmissions(robot)}
         clusters = Clusters(robot, oriented)
         self.shapes, self.instances = clusters.shapes, clusters.instances
         self.shape_of = {k: i for i, (_, members) in enumerate(self.shapes) for k in members}
@@ -93,6 +97,7 @@ class Sweep(ProgramVectors, Generic[B_co, C_co]):
         large = [k for shape, alike in self.shapes if shape.can_be_looped for k in alike] if looped and tangent else []
         self.trees = TreeLoops(self, large) if large else None
         self._first = True
+        self.gears: MeasuredGears | None = None
         self.provide: Callable[[ClusterWindows, ClusterShape, Sequence[int]], None] = lambda *_: None
         self.gap = self.builder.scratch("gap", 1) if any(shape.can_be_invalid for shape, _ in self.shapes) else None
         if self.gap is not None:
@@ -251,6 +256,12 @@ def tables(several: Sequence[Sequence[Numbers]]) -> list[dict[str, Any]]:
 def _links_with_springs(robot: Robot) -> set[int]:
     """The links that springs between points pull at: their angles matter, even if they are symmetric rotors."""
     return {robot.tree.place[body][0] for spring in robot.elements for body in (spring.first, spring.second)}
+
+
+def _links_of_transmissions(robot: Robot) -> set[int]:
+    """The links at which transmissions act whose gear depends on the pose."""
+    transmissions = [actuator.along for actuator in robot.actuators if actuator.along is not None]
+    return {robot.tree.place[end.body][0] for transmission in transmissions for end in transmission.ends}
 
 
 def _valid_or_nan(result: View) -> None:

@@ -28,12 +28,15 @@ class TermRecord(Record):
     """The fields that a cluster sees of one term of an actuator."""
 
     gear = provided()
+    reach = provided()  # how far it moves per unit of the joint's position: its gear, or zero if gears are measured
     total = provided()  # the actuator's entry of a result that is a sum over its terms
     force = provided()  # the actuator's force
 
 
 def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None], slots: Slots, *more: Any) -> None:
     """Runs a function for each term of each actuator.
+
+    Gears that depend on poses must have been measured; see `measure_gears`.
 
     Args:
         function: takes the cluster, the number of a body in it and an entry of that body's joint. It reads and writes a
@@ -45,7 +48,11 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
 
     def provide(windows: ClusterWindows, shape: ClusterShape, rows: list[TermRow]) -> None:
         numbers = [row[0] for row in rows]
-        windows.cluster["gear"] = constants(np.array([row[3] for row in rows]))
+        if robot.actuators[numbers[0]].along is None:
+            windows.cluster["gear"] = windows.cluster["reach"] = constants(np.array([row[3] for row in rows]))
+        else:
+            assert sweep.gears is not None
+            windows.cluster |= {"gear": sweep.gears.at(rows), "reach": constants(np.zeros(len(rows)))}
         windows.cluster |= {name: buffer.at(numbers) for name, buffer in slots.items()}
         for add in more:
             add(windows, shape, rows)
@@ -53,7 +60,8 @@ def visit_terms(sweep: Sweep[Any, Any], function: Callable[[Any, int, int], None
     for number, actuator in enumerate(robot.actuators):
         for link, j, gear in terms_of(robot, actuator):
             k, i = sweep.number_in_cluster(link)
-            sweep.visit(schedule, function, k, i, j, key=(i, j), row=(number, link, j, gear), provide=provide)
+            key = i, j, actuator.along is None
+            sweep.visit(schedule, function, k, i, j, key=key, row=(number, link, j, gear), provide=provide)
     schedule.run()
 
 

@@ -68,7 +68,7 @@ class Bounds:
         lower, upper = np.full(target.shape[-1], -np.inf), np.full(target.shape[-1], np.inf)
         for i, actuator in enumerate(self._robot.actuators):
             (link, j, gear), *others = terms_of(self._robot, actuator)
-            if not others:
+            if not others and actuator.along is None:
                 kind = self._robot.tree.links[link].kind
                 lower[i], upper[i] = sorted((gear * float(kind.lower[j]), gear * float(kind.upper[j])))
         return np.clip(target, np.minimum(lower, u), np.maximum(upper, u))

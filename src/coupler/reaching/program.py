@@ -36,6 +36,7 @@ from coupler.passes import (
     cleared,
     entry,
     have_full_rank,
+    posed_actuators,
     position_of,
     provided,
     visit_terms,
@@ -70,6 +71,8 @@ Visited = Visit[Record, Reaching]
 def is_answered_by_program(robot: Robot) -> bool:
     """Whether `reach_program` can handle a robot: its clusters without a solution must not be too large.
 
+    Its gears must be numbers, and not depend on the pose.
+
     No group of these may have a lower rank than both its actuators and its freedoms: in a basis that changes with the
     configuration, it is not known which columns span the others.
     """
@@ -77,7 +80,8 @@ def is_answered_by_program(robot: Robot) -> bool:
     implicit = [loop for loop, explicit in pairs if not explicit]
     largest = max((len(loop.columns) for loop in implicit), default=0)
     clusters = {robot.cluster_tree.cluster_of[loop.links[0]] for loop in implicit}
-    return largest <= _LARGEST and not robot.tree.all_rows and have_full_rank(robot, clusters)
+    plain = not robot.tree.all_rows and not posed_actuators(robot)
+    return plain and largest <= _LARGEST and have_full_rank(robot, clusters)
 
 
 def reach_program(robot: Robot) -> Program:

@@ -30,6 +30,7 @@ class ColumnBody(Record):
 class ColumnCluster(GatedCluster):
     z, y = provided(), provided()  # freedoms × width: forces at joints, and D⁻¹ of them
     gears = provided()  # one for each velocity that columns push, where they start at several joints
+    factor = provided()  # on these gears, where they are measured
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,7 @@ class Start:
         links: the links on which the columns are forces; their values are written at `Columns.at_link`.
         joint: or else the link whose joint the columns push, and the entry of its velocity.
         geared: or else several such joints, each with a gear: the force there for a unit force of the column.
+        measured: the number of an actuator and a factor on its gears, if these are measured; see `MeasuredGears`.
         soft: whether the columns also have a mobility of their own, in a node that no other group passes.
     """
 
@@ -48,6 +50,7 @@ class Start:
     links: tuple[int, ...] = ()
     joint: tuple[int, int] | None = None
     geared: tuple[tuple[int, int, float], ...] = ()
+    measured: tuple[int, float] | None = None
     soft: bool = False
 
 
@@ -60,6 +63,7 @@ class Passage:
         begins: for each output body whether it feels them for the first time, so that there is nothing to add to.
         entry: the velocity of the cluster that the columns push, if they start at a joint of it.
         geared: the velocities that they push with gears.
+        measured: whether these gears are measured, and have a factor.
         gates: the bodies that the cluster is seen through, if it has gates.
     """
 
@@ -67,6 +71,7 @@ class Passage:
     begins: tuple[bool, ...]
     entry: int | None
     geared: tuple[int, ...] = ()
+    measured: bool = False
     gates: tuple[int, ...] = ()
 
 
@@ -228,7 +233,8 @@ class Columns:
                 if above:
                     felt[above].add(i)
             pushed = entry[1] if entry is not None and entry[0] == k else None
-            way[k] = Passage(active, tuple(begins), pushed, tuple(geared.get(k, ())))
+            measured = start.measured is not None and k in geared
+            way[k] = Passage(active, tuple(begins), pushed, tuple(geared.get(k, ())), measured)
         return way
 
     def _velocity_in_cluster(self, link: int, j: int) -> tuple[int, int]:
@@ -249,7 +255,11 @@ class Columns:
         for i in self._ways[group][k].active:
             windows.bodies[i]["P"] = self._P.at([(group, k, i) for group, k in steps])
         windows.cluster |= {"z": self._of_cluster(self._z, steps), "y": self._of_cluster(self._y, steps)}
-        if self._ways[group][k].geared:
+        if self._ways[group][k].measured and self.sweep.gears:
+            measured = [(start, k) for group, k in steps if (start := self.starts[group].measured)]
+            windows.cluster["gears"] = self.sweep.gears.of_clusters([(number, k) for (number, _), k in measured])
+            windows.cluster["factor"] = constants([factor for (_, factor), _ in measured])
+        elif self._ways[group][k].geared:
             windows.cluster["gears"] = constants(np.array([self._gears[step] for step in steps]))
         for j, output in enumerate(self.sweep.instances[k].outputs):
             if output:

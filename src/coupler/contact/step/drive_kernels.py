@@ -34,7 +34,7 @@ class DriveTerm(TermRecord):
 
 def look(cluster: Visit[Any, Any], i: int, j: int) -> None:
     term = DriveTerm(cluster.views.cluster)
-    term.position = term.position + term.gear * position_of(cluster, i, j)
+    term.position = term.position + term.reach * position_of(cluster, i, j)
     term.start = term.start + term.gear * (row_of(cluster, i, j) @ cluster.memory.start)
 
 

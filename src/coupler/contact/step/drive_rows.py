@@ -53,7 +53,9 @@ def drive_rows(
     """
     rows, h = [], scene.step
     for number, actuator in enumerate(actuators):
-        gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
+        gear = 1.0
+        if actuator.along is None:
+            gear = float(np.linalg.norm([gear for _, _, gear in terms_of(robot, actuator)]))
         servo = scene.implicit and actuator.servo and number not in members
         if servo and not at_joint(robot, actuator, yielding=scene.yielding):
             softest = float(np.sqrt(h * damping[number])) if is_known(damping[number]) else np.inf

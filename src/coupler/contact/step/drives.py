@@ -43,7 +43,7 @@ from coupler.grouping import grouped
 from coupler.model import Robot
 from coupler.model.actuator_limits import shared_limits
 from coupler.model.actuators import terms_of
-from coupler.passes import Sweep, share_limits, visit_actuators, visit_terms
+from coupler.passes import Sweep, add_positions, measure_gears, share_limits, visit_actuators, visit_terms
 
 _SUMS = ("position", "start", "speed", "bias")  # of actuators, over the joints that each acts on
 _FORCES = ("aim", "loss", "push", "given", "held")  # F, D, and forces; see drive_kernels.py
@@ -84,8 +84,10 @@ class Drives:
         self._groups = SharedServos(builder, groups, self._buffers, len(robot.actuators))
 
     def _start(self, row: DriveRow) -> Start:
-        terms = terms_of(self._robot, self._table.actuators[row.actuator])
-        return Start(1, geared=tuple((link, j, row.scale * gear) for link, j, gear in terms), soft=row.servo)
+        actuator = self._table.actuators[row.actuator]
+        geared = tuple((link, j, row.scale * gear) for link, j, gear in terms_of(self._robot, actuator))
+        measured = None if actuator.along is None else (row.actuator, row.scale)
+        return Start(1, geared=geared, measured=measured, soft=row.servo)
 
     # Before velocities are known
 
@@ -99,7 +101,9 @@ class Drives:
             builder, sums = self._sweep.builder, {name: self._buffers[name] for name in ("position", "start")}
             for vector in sums.values():
                 clear(builder, vector)
+            measure_gears(self._sweep)
             visit_terms(self._sweep, kernels.look, sums)
+            add_positions(self._sweep, sums["position"])
             self._limit_motors()
             for kind, numbers in self._kinds().items():
                 builder.loop(kernels.deciding(*kind), drive=self._window(numbers))
@@ -131,7 +135,9 @@ class Drives:
         sums = {"position": self._buffers["position"], "speed": self._buffers[speed]}
         for vector in sums.values():
             clear(self._sweep.builder, vector)
+        measure_gears(self._sweep)
         visit_terms(self._sweep, moving(velocity), sums)
+        add_positions(self._sweep, sums["position"])
         slots: dict[str, Vector] = {**sums, "force": forces, "control": self._controls}
         if self._controls.size > count:  # rates of targets, which position servos alone have
             slots["rate"] = Part(self._controls, count, count)

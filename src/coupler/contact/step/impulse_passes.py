@@ -21,7 +21,9 @@ def climb(cluster: Visited, passage: Passage) -> None:
         _climb_through_gates(cluster, passage)
         return
     pushed = [] if passage.entry is None else [cluster.G[passage.entry][:, None]]
-    pushed += [cluster.memory.gears[i] * cluster.G[entry][:, None] for i, entry in enumerate(passage.geared)]
+    gears = cluster.memory.gears if passage.geared else ()
+    gears = cluster.memory.factor * gears if passage.measured else gears
+    pushed += [gear * cluster.G[entry][:, None] for gear, entry in zip(gears, passage.geared, strict=True)]
     z = force_on_joints(cluster, {body: body.memory.P for body in active}, sum(pushed, np.zeros((1, 1))))
     cluster.memory.z, cluster.memory.y = z, answer(cluster, z)
     for output, begins in zip(cluster.outputs, passage.begins, strict=True):

@@ -63,7 +63,7 @@ _ARRAYS = (
     *("actuator_armature", "actuator_biasprm", "actuator_biastype", "actuator_ctrladr", "actuator_ctrllimited"),
     *("actuator_ctrlnum", "actuator_ctrlrange", "actuator_damping", "actuator_dampingpoly", "actuator_dyntype"),
     *("actuator_forcelimited", "actuator_forcerange", "actuator_gainprm", "actuator_gaintype", "actuator_gear"),
-    "actuator_group",
+    *("actuator_cranklength", "actuator_group"),
     *("actuator_outadr", "actuator_trnid", "actuator_trntype"),
 )
 

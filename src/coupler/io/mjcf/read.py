@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coupler.io.mjcf.actuators import add_actuators, driven_tendons
+from coupler.io.mjcf.actuators import add_actuators
 from coupler.io.mjcf.compilation import Compiled, compile_model
 from coupler.io.mjcf.contacts import add_pairs, contact_points
 from coupler.io.mjcf.equalities import Equalities
@@ -18,6 +18,7 @@ from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import PartNames
 from coupler.io.mjcf.shapes import add_shapes
 from coupler.io.mjcf.tendons import add_tendons
+from coupler.io.mjcf.transmissions import driven_tendons
 from coupler.io.mjcf.tree import BALL, FREE, Off, Tree, add_keyframes, at_joints
 from coupler.io.reading import Options
 from coupler.io.xml import Element

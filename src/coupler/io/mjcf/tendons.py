@@ -1,6 +1,8 @@
-"""Tendons of a compiled model in MJCF that are springs between two points."""
+"""Tendons of a compiled model in MJCF: springs between two points, and cables that actuators pull."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,7 +14,31 @@ from coupler.io.taken_names import TakenNames
 from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
-_WRAP_SITE = 3  # MuJoCo's type of a site that a tendon runs over
+_WRAP_PULLEY, _WRAP_SITE = 2, 3  # MuJoCo's types of pulleys and sites that a tendon runs over
+
+
+class CablePath(NamedTuple):
+    """The sites that a tendon runs over, and how much of the length between each two of them counts."""
+
+    sites: list[int]
+    shares: list[float]
+
+
+def cable_path(model: Compiled, tendon: int) -> CablePath | None:
+    """The path of a tendon over sites and pulleys; None for a tendon that runs over something else."""
+    path = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
+    sites, shares, divisor, broken = list[int](), list[float](), 1.0, True
+    for kind, site, number in zip(model.wrap_type[path], model.wrap_objid[path], model.wrap_prm[path], strict=True):
+        if kind == _WRAP_PULLEY:
+            divisor, broken = float(number), True  # behind a pulley, a new branch begins
+            continue
+        if kind != _WRAP_SITE:
+            return None
+        if sites:
+            shares.append(0.0 if broken else 1.0 / divisor)
+        sites.append(int(site))
+        broken = False
+    return CablePath(sites, shares) if any(shares) else None
 
 
 def add_tendons(

@@ -53,6 +53,18 @@ def at_joints(model: Compiled) -> np.ndarray:
     return (kind <= 1) | ((kind == 6) & (second < 0))  # along axes of the child or the parent, or all of a ball joint
 
 
+def along_carriers(model: Compiled) -> np.ndarray:
+    """For each actuator, whether it drives a free or ball joint along axes of what carries the joint's body.
+
+    Forces on free joints are along these axes, and moments are if the file says so. Both at once may be along different
+    axes, and do not count.
+    """
+    kind, gear = model.actuator_trntype, gears_of(model)
+    types = np.where(at_joints(model), model.jnt_type[np.clip(model.actuator_trnid[:, 0], 0, model.njnt - 1)], SLIDE)
+    pushes = (types == FREE) & gear[:, :3].any(axis=1) & ~gear[:, 3:].any(axis=1)
+    return pushes | ((kind == 1) & np.isin(types, (FREE, BALL)))
+
+
 def works(model: Compiled, off: Off) -> np.ndarray:
     """For each actuator, whether it is on: the file may switch off groups of actuators, or all."""
     return ((model.groups_off >> model.actuator_group) & 1 == 0) & (not off("ACTUATION"))
@@ -121,7 +133,8 @@ class Tree:
             direct, squared = np.flatnonzero(at_joints(model)), np.square(gears_of(model)[:, 0])
         if not np.isfinite(squared).all():
             raise self.files.root.error(f"the gear of an actuator is too large: {np.abs(gears_of(model)).max():g}")
-        self._driven = set(model.actuator_trnid[at_joints(model) & works(model, self.off), 0].tolist())
+        drives = at_joints(model) & works(model, self.off) & ~along_carriers(model)
+        self._driven = set(model.actuator_trnid[drives, 0].tolist())
         self._armature, self._damping = model.dof_armature.copy(), model.dof_damping.copy()
         for i in direct:
             joint = int(model.actuator_trnid[i, 0])

@@ -21,6 +21,7 @@ from coupler.io.mjcf.joints import JOINTS, Step, is_axial, steps_of
 from coupler.io.mjcf.write_actuators import add_actuators
 from coupler.io.mjcf.write_equalities import add_couplings, add_keyframes, add_loops, add_springs
 from coupler.io.mjcf.write_shapes import GeomWriter
+from coupler.io.mjcf.write_transmissions import SiteWriter
 from coupler.io.precision import PRECISION
 from coupler.io.taken_names import TakenNames
 from coupler.io.writing import check_kinds, document, put
@@ -107,7 +108,8 @@ class _Writer:
         add_loops(robot, equalities, self.element, self.joint_names, self.frame_names)
         add_couplings(self.relations, equalities, tendons, self.position, self.joint_names)
         add_springs(robot, tendons, self.element, self.frame_names)
-        for words in add_actuators(robot, motors, tendons, self.steps, self.joint_names, self.site_at):
+        sites = SiteWriter(self.element, self.frame_names)
+        for words in add_actuators(robot, motors, tendons, self.steps, self.joint_names, sites):
             self.leave(*words)
         add_keyframes(robot, keys, self.steps)
         self.count_left_out()
@@ -147,6 +149,7 @@ class _Writer:
         robot = self.robot
         used = {end for loop in robot.loops for end in (loop.predecessor, loop.successor)}
         used |= {end for spring in robot.elements for end in (spring.first, spring.second)}
+        used |= {end.body for actuator in robot.actuators if actuator.along for end in actuator.along.ends}
         used |= {shape.body for shape in robot.shapes}
         used |= {name for name, body in robot.bodies.items() if not body.massless or body.frames or body.contacts}
         return {
@@ -209,17 +212,6 @@ class _Writer:
                 )
                 self.steps.append((joint, step, name))
                 self.position.setdefault(joint.name, name)
-
-    def site_at(self, joint: TreeJoint, name: str) -> str:
-        """Adds a site at the end of a joint, called after what needs it; returns its name."""
-        site = self.frame_names.new(name)
-        put(
-            self.element[joint.child],
-            "site",
-            name=site,
-            **place(Transform.identity() if joint.meets is None else joint.meets),
-        )
-        return site
 
     def add_screws(self, equalities: ET.Element) -> None:
         """Couples the slide of each screw to its hinge by an equality, since MuJoCo has no screws."""

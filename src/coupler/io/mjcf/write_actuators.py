@@ -1,9 +1,9 @@
-"""Writing actuators as MJCF: at a joint, at a tendon that sums up several, or at a site of a body that floats."""
+"""Writing actuators as MJCF: at a joint, at a tendon, at a site or two of bodies, or at a slider-crank."""
 
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ import numpy as np
 from coupler.io.actuators import limits_beyond_joints
 from coupler.io.mjcf.attributes import NO_LIMIT
 from coupler.io.mjcf.joints import Step
+from coupler.io.mjcf.write_transmissions import SiteWriter, transmission
 from coupler.io.taken_names import TakenNames
 from coupler.io.writing import put
 from coupler.model import Actuator, Robot
 from coupler.model.tree import GROUND, TreeJoint
+from coupler.spatial import Transform
 
 Steps = Sequence[tuple[TreeJoint, Step, str]]  # joints of MJCF: the joint that each is of, its step, and its name
 
@@ -25,7 +27,7 @@ def add_actuators(
     tendons: ET.Element,
     steps: Steps,
     names: TakenNames,
-    site_at: Callable[[TreeJoint, str], str],
+    sites: SiteWriter,
 ) -> Iterator[tuple[str, str]]:
     """Writes all actuators; for each part that MJCF cannot express, yields its name in singular and plural.
 
@@ -33,7 +35,7 @@ def add_actuators(
         actuators, tendons: the elements of the file that get the actuators and their tendons.
         steps: the joints of MJCF; see `_Writer`.
         names: the names of joints and tendons that are taken.
-        site_at: adds a site where a joint's velocity is taken, for an actuator of that name; returns the site's name.
+        sites: adds sites to bodies.
     """
     floating = {joint.name: joint for joint in robot.joints if joint.kind.floats}
     for actuator in robot.actuators:
@@ -41,13 +43,19 @@ def add_actuators(
         if limits["speed"] is not None:
             yield "speed limit of an actuator", "speed limits of actuators"
         terms = list(_terms(actuator, steps))
-        if any(joint in floating for joint in actuator.gears):
+        if actuator.along is not None:
+            target = transmission(actuator.name, actuator.along, tendons, names, sites)
+            if target is None:
+                yield "cable whose shares have both signs", "cables whose shares have both signs"
+                continue
+        elif any(joint in floating for joint in actuator.gears):
             joint = floating.get(actuator.joints[0])
             if len(actuator.gears) > 1 or joint is None or joint.parent != GROUND or actuator.servo:
                 yield "servo of a free joint, or actuator of one and others", "actuators of free joints and others"
                 continue
             gear = np.roll(actuator.gears[joint.name], 3)  # MuJoCo's are linear first
-            target = {"site": site_at(joint, actuator.name), "gear": gear}
+            at = Transform.identity() if joint.meets is None else joint.meets
+            target = {"site": sites.at(joint.child, actuator.name, at), "gear": gear}
         elif len(terms) == 1:
             (name, gear), others = terms[0], {}
             target = {"joint": name, "gear": None if np.array_equal(gear, [1.0]) else gear}

@@ -17,8 +17,9 @@ from coupler.io.sdf.bodies import Bodies
 from coupler.io.sdf.elements import NAMESPACE
 from coupler.io.sdf.library import NEWEST, Library, version_of
 from coupler.io.sdf.placing import Placing
-from coupler.io.sdf.scopes import Outline, outline_of
+from coupler.io.sdf.scopes import Outline, Scope, outline_of
 from coupler.io.sdf.tree import JointTree
+from coupler.io.transmissions import LinkOf
 from coupler.io.xml import Element
 from coupler.model import RobotBuilder
 from coupler.model.tree import GROUND
@@ -108,13 +109,17 @@ class _Reader:
                     self.builder.spring(**self.bodies.spring(element, scope))
             for element in scope.element.all(f"{NAMESPACE}:actuator"):
                 with element.blamed():
-                    self.builder.actuator(**read_actuator(element, scope.prefix))
+                    self.builder.actuator(**read_actuator(element, self._link_of(scope), scope.prefix))
             for element in scope.element.all(f"{NAMESPACE}:keyframe"):
                 count += 1
                 if count > KEYFRAMES:
                     raise element.error(f"there are more than {KEYFRAMES} keyframes; a file may have {KEYFRAMES}")
                 with element.blamed():
                     self.builder.keyframe(*read_keyframe(element, scope.prefix))
+
+    def _link_of(self, scope: Scope) -> LinkOf:
+        """Gives the name of a link that an element of a model names."""
+        return lambda link, _: link if link == GROUND else scope.prefix + link
 
     def _gravity(self) -> Sequence[float]:
         """Gravity of the world (in <physics> up to SDFormat 1.5), or the default for a model without a world."""

@@ -6,7 +6,7 @@ from coupler.io.reading import Options, add_body, warn_left_out, warn_of_inertia
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.joints import joint_kind
 from coupler.io.urdf.parts import JointPart, LinkPart
-from coupler.model import Fixed, Free, ModelError, RobotBuilder
+from coupler.model import Fixed, Free, ModelError, RobotBuilder, Transmission
 from coupler.model.tree import GROUND
 from coupler.spatial import Transform
 
@@ -142,6 +142,9 @@ class _Parts:
             link, at = joint.parent, at @ joint.at
         return link, at @ self.seats[link] if link in self.seats else at
 
+    def _place_on_body(self, link: str, at: Transform) -> Transform:
+        return self._on_body(link, at)[1]
+
     def _add_constraints(self) -> None:
         d, b = self.d, self.b
         for loop in d.loops:
@@ -164,6 +167,11 @@ class _Parts:
         """Adds all actuators, without the joints that are fixed; an actuator of fixed joints alone is left out."""
         fixed = {joint.name for joint in self.d.joints.values() if joint.kind == "fixed"}
         for element, actuator in self.d.actuators:
+            if isinstance(along := actuator["gears"], Transmission):
+                moved = along.moved(lambda link: self._on_body(link, Transform.identity())[0], self._place_on_body)
+                with element.blamed():
+                    self.b.actuator(**{**actuator, "gears": moved})
+                continue
             gears = {joint: gear for joint, gear in actuator["gears"].items() if joint not in fixed}
             if gears or not actuator["gears"]:
                 with element.blamed():

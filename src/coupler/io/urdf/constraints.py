@@ -27,7 +27,7 @@ def read_constraints(d: Description) -> None:
     read_mimics(d)
     read_transmissions(d.root, d)
     for element in d.root.all("actuator"):
-        d.actuators.append((element, read_actuator(element)))
+        d.actuators.append((element, read_actuator(element, d.link)))
     for element in d.root.all("spring"):
         d.springs.append((element, _spring(element, d)))
     dependent = {joint for part in d.couplings for joint in part.joints if joint not in part.independent}

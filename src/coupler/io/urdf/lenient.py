@@ -9,6 +9,7 @@ from coupler.io.taken_names import TakenNames
 from coupler.io.urdf.description import Description
 from coupler.io.urdf.parts import LinkPart
 from coupler.io.xml import Element
+from coupler.model import Transmission
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted, listed
 
@@ -94,6 +95,8 @@ def lock_massless(d: Description) -> None:
     bound = {link for loop in d.loops for link in (loop.first, loop.second)}
     bound |= {d.joints[joint].child for coupling in d.couplings for joint in coupling.joints if joint in d.joints}
     bound |= {str(spring[end]) for _, spring in d.springs for end in ("first", "second")}
+    transmissions = [actuator["gears"] for _, actuator in d.actuators if isinstance(actuator["gears"], Transmission)]
+    bound |= {end.body for transmission in transmissions for end in transmission.ends}
     heavy = {name for name, link in d.links.items() if link.mass or link.inertia.any()} | bound
     for name in list(heavy):
         heavy |= {joint.parent for joint in d.path(name)}

@@ -109,7 +109,7 @@ class _Writer:
             add_coupling(root, relation)
         for spring in robot.elements:
             add_spring(root, spring, lambda body, point: self.on(body, Transform.translation(point)).r)
-        put_actuators(root, "actuator", robot)
+        put_actuators(root, "actuator", robot, self.on)
         for one, other in robot.exclusions:
             put(root, "disable_collisions", link1=one, link2=other)
         put_contact_pairs(root, "contact_pair", robot)
@@ -254,6 +254,7 @@ def _root(robot: Robot) -> str:
     first = robot.joints[0]
     ends = [end for loop in robot.loops for end in (loop.predecessor, loop.successor)]
     ends += [end for spring in robot.elements for end in (spring.first, spring.second)]
+    ends += [end.body for actuator in robot.actuators if actuator.along for end in actuator.along.ends]
     ends += [shape.body for shape in robot.shapes] + [joint.parent for joint in robot.joints[1:]]
     plain = type(first.kind) is Fixed and first.name == f"ground_to_{first.child}" and first.parent == GROUND
     return (
