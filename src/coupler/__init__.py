@@ -58,6 +58,7 @@ from coupler.kinematics import (
 )
 from coupler.model import (
     Actuator,
+    Around,
     Cable,
     ModelError,
     ModelWarning,
@@ -90,6 +91,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Actuator",
     "ActuatorSizing",
+    "Around",
     "Cable",
     "JointForces",
     "MinimumNorm",

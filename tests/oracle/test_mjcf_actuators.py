@@ -105,7 +105,7 @@ def test_sites_of_bodies_that_one_joint_moves(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("actuator", "told"),
     [
-        ('<motor tendon="rope"/>', "1 actuator at a tendon that wraps around a shape"),
+        ('<motor tendon="rope"/>', "1 actuator at a tendon that runs through a shape"),
         ('<muscle joint="a" lengthrange="0 1"/>', "1 muscle, which is a motor here"),
         ('<adhesion body="arm" ctrlrange="0 1"/>', "1 adhesion actuator"),
     ],
@@ -115,8 +115,8 @@ def test_other_transmissions_are_told(actuator: str, told: str, tmp_path: Path) 
     path.write_text(
         """<mujoco><worldbody><site name="foot"/><body name="arm"><joint name="a"/><geom size="0.1"/>
         <body pos="0 0 1"><joint name="b" axis="0 1 0"/><geom name="ball" size="0.1"/><site name="tip" pos="1 0 0"/>
-        </body></body></worldbody>
-        <tendon><spatial name="rope"><site site="foot"/><geom geom="ball"/><site site="tip"/></spatial></tendon>"""
+        <site name="mid"/></body></body></worldbody><tendon><spatial name="rope">
+        <site site="foot"/><geom geom="ball" sidesite="mid"/><site site="tip"/></spatial></tendon>"""
         f"<actuator>{actuator}</actuator></mujoco>"
     )
     with pytest.warns(ModelWarning, match=f"left out: .*{told}"):

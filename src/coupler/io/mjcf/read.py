@@ -56,7 +56,7 @@ def read_mjcf(root: Element, options: Options) -> tuple[RobotBuilder, list[str]]
     left_out += lost
     if not off("CONTACT"):
         left_out += add_pairs(model, names, shapes, builder)
-    left_out += add_tendons(model, files, names, builder, off, equalities.summed | driven_tendons(model))
+    left_out += add_tendons(model, files, names, builder, off, equalities.summed | driven_tendons(model, names))
     left_out += add_actuators(model, files, tree, builder)
     add_keyframes(model, tree, builder)
     left_out += _forces(model) + _contacts(model, off)

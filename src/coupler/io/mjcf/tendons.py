@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.names import PartNames
-from coupler.io.mjcf.tree import Off
+from coupler.io.mjcf.tree import Off, pose
 from coupler.io.taken_names import TakenNames
-from coupler.model import RobotBuilder
+from coupler.model import Around, Cable, RobotBuilder
 from coupler.model.wording import counted
 
-_WRAP_PULLEY, _WRAP_SITE = 2, 3  # MuJoCo's types of pulleys and sites that a tendon runs over
+# MuJoCo's types of what a tendon runs over
+_WRAP_PULLEY, _WRAP_SITE, _WRAP_SPHERE, _WRAP_CYLINDER = 2, 3, 4, 5
 
 
-class CablePath(NamedTuple):
-    """The sites that a tendon runs over, and how much of the length between each two of them counts."""
-
-    sites: list[int]
-    shares: list[float]
-
-
-def cable_path(model: Compiled, tendon: int) -> CablePath | None:
-    """The path of a tendon over sites and pulleys; None for a tendon that runs over something else."""
+def cable_of(model: Compiled, names: PartNames, tendon: int) -> Cable | None:
+    """A tendon over sites, pulleys and shapes as a cable; None for others, such as one that runs through a shape."""
     path = slice(model.tendon_adr[tendon], model.tendon_adr[tendon] + model.tendon_num[tendon])
-    sites, shares, divisor, broken = list[int](), list[float](), 1.0, True
-    for kind, site, number in zip(model.wrap_type[path], model.wrap_objid[path], model.wrap_prm[path], strict=True):
+    points, shares, divisor, broken = list[Any](), list[float](), 1.0, True
+    for kind, number, figure in zip(model.wrap_type[path], model.wrap_objid[path], model.wrap_prm[path], strict=True):
         if kind == _WRAP_PULLEY:
-            divisor, broken = float(number), True  # behind a pulley, a new branch begins
-            continue
-        if kind != _WRAP_SITE:
+            divisor, broken = float(figure), True  # behind a pulley, a new branch begins
+        elif kind == _WRAP_SITE:
+            shares += [0.0 if broken else 1.0 / divisor] if points else []
+            points.append((names.bodies[model.site_bodyid[number]], model.site_pos[number]))
+            broken = False
+        elif kind in (_WRAP_SPHERE, _WRAP_CYLINDER):
+            around = _around(model, names, int(number), round(float(figure)), cylinder=kind == _WRAP_CYLINDER)
+            if around is None:
+                return None
+            points.append(around)
+        else:
             return None
-        if sites:
-            shares.append(0.0 if broken else 1.0 / divisor)
-        sites.append(int(site))
-        broken = False
-    return CablePath(sites, shares) if any(shares) else None
+    return Cable(points, shares) if any(shares) else None
+
+
+def _around(model: Compiled, names: PartNames, geom: int, side_site: int, *, cylinder: bool) -> Around | None:
+    """The shape that a tendon runs around; None if it runs through it, or if its side is on another body."""
+    at, side = pose(model.geom_pos[geom], model.geom_quat[geom]), None
+    if side_site >= 0:
+        side = model.site_pos[side_site]
+        across = (at.E @ (side - at.r))[: 2 if cylinder else 3]
+        if model.site_bodyid[side_site] != model.geom_bodyid[geom] or np.linalg.norm(across) < model.geom_size[geom, 0]:
+            return None
+    axis = at.E[2] if cylinder else None
+    return Around(names.bodies[model.geom_bodyid[geom]], float(model.geom_size[geom, 0]), at.r, axis, side)
 
 
 def add_tendons(

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from coupler.io.mjcf.compilation import Compiled
-from coupler.io.mjcf.tendons import cable_path
+from coupler.io.mjcf.names import PartNames
+from coupler.io.mjcf.tendons import cable_of
 from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, along_carriers, gears_of, pose, works
-from coupler.model import Cable, SliderCrank, Transmission, Wrench
+from coupler.model import SliderCrank, Transmission, Wrench
 from coupler.model.transmissions import End
 from coupler.spatial import Transform
 
 _JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE, _BODY = range(6)  # MuJoCo's transmissions
 _LEFT_OUT = {  # the others, for one and for several
-    _TENDON: ("actuator at a tendon that wraps around a shape", "actuators at tendons that wrap around shapes"),
+    _TENDON: ("actuator at a tendon that runs through a shape", "actuators at tendons that run through shapes"),
     _BODY: ("adhesion actuator", "adhesion actuators"),
 }
 
@@ -30,10 +31,10 @@ class LeftOut(Exception):
     """An actuator that is not modelled, with phrases for one such actuator and for several."""
 
 
-def driven_tendons(model: Compiled) -> set[int]:
+def driven_tendons(model: Compiled, names: PartNames) -> set[int]:
     """The tendons that actuators pull and that are sums of joints or cables."""
     tendons = model.actuator_trnid[model.actuator_trntype == _TENDON, 0].tolist()
-    return {tendon for tendon in tendons if model.joint_sum(tendon) is not None or cable_path(model, tendon)}
+    return {tendon for tendon in tendons if model.joint_sum(tendon) is not None or cable_of(model, names, tendon)}
 
 
 def way_of(model: Compiled, tree: Tree, i: int) -> dict[str, Any] | Transmission:
@@ -58,7 +59,7 @@ def _transmission(model: Compiled, tree: Tree, i: int) -> Transmission | None:
     """The transmission of an actuator whose gear depends on the pose; None for gears of joints.
 
     Raises:
-        LeftOut: for tendons that wrap around shapes.
+        LeftOut: for tendons that run through shapes.
     """
     kind, (target, second), gear = int(model.actuator_trntype[i]), model.actuator_trnid[i], gears_of(model)[i]
     of_sites = kind in (_SITE, _CRANK)
@@ -75,12 +76,11 @@ def _transmission(model: Compiled, tree: Tree, i: int) -> Transmission | None:
         (crank, meets), (slider, at), rod = sites[target], sites[second], float(model.actuator_cranklength[i])
         return SliderCrank(slider, crank, rod, at.r, meets.r, at.E.T @ (0.0, 0.0, 1.0), float(gear[0]))
     if kind == _TENDON and model.joint_sum(target) is None:
-        path = cable_path(model, target)
-        if path is None:
+        cable = cable_of(model, tree.names, target)
+        if cable is None:
             raise LeftOut(*_LEFT_OUT[_TENDON])
         _check_gear(gear[:1])
-        points = [(tree.names.bodies[model.site_bodyid[site]], model.site_pos[site]) for site in path.sites]
-        return Cable(points, gear[0] * np.array(path.shares))
+        return cable.scaled(float(gear[0]))
     return _along_carrier(model, tree, int(target), gear) if along_carriers(model)[i] else None
 
 

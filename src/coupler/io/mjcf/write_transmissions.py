@@ -11,7 +11,7 @@ import numpy as np
 from coupler.io.mjcf.attributes import place
 from coupler.io.taken_names import TakenNames
 from coupler.io.writing import put
-from coupler.model import Cable, SliderCrank, Transmission, Wrench
+from coupler.model import Around, Cable, SliderCrank, Transmission, Wrench
 from coupler.model.axes import plane_across
 from coupler.spatial import Transform
 
@@ -32,6 +32,20 @@ class SiteWriter:
         site = self._names.new(name)
         put(self._elements[body], "site", name=site, **place(at))
         return site
+
+    def around(self, shape: Around, name: str) -> dict[str, str]:
+        """Adds a geom that a cable wraps around, and touches nothing else; returns how a tendon names it."""
+        named, turned = {"geom": self._names.new(name)}, np.eye(3)
+        if shape.side is not None:
+            named["sidesite"] = self.at(shape.body, f"{name}_side", Transform.translation(shape.side))
+        if shape.axis is not None:
+            turned = np.vstack([plane_across(np.asarray(shape.axis)), shape.axis])
+        kind = {"type": "sphere" if shape.axis is None else "cylinder"}
+        size = shape.radius if shape.axis is None else (shape.radius, shape.radius)
+        figures = {"size": size, "mass": 0.0, "contype": 0, "conaffinity": 0, "group": 3}
+        at = place(Transform(turned, np.asarray(shape.at)))
+        put(self._elements[shape.body], "geom", name=named["geom"], **kind, **figures, **at)
+        return named
 
 
 def transmission(
@@ -57,20 +71,28 @@ def transmission(
 
 def _cable(name: str, cable: Cable, tendons: ET.Element, names: TakenNames, sites: SiteWriter) -> dict[str, Any] | None:
     """A tendon over sites; where the share changes, a pulley begins a new branch at the same site."""
-    gear = next(share for share in cable.numbers if share)
-    if (cable.numbers / gear < 0.0).any():
+    shares = cable.shares
+    gear = next(share for share in shares if share)
+    if (shares / gear < 0.0).any():
         return None
     tendon = put(tendons, "spatial", name=names.new(f"{name}_cable"))
-    points = [sites.at(end.body, f"{name}_{i}", end.at) for i, end in enumerate(cable.ends, 1)]
-    share = gear
-    for i, new in enumerate(cable.numbers):
-        if new == 0.0:
+    stretches, start, around = list[tuple[str, dict[str, str] | None, str]](), "", None
+    for i, part in enumerate(cable.parts, 1):
+        if isinstance(part, Around):
+            around = sites.around(part, f"{name}_{i}")
             continue
-        if new != share or (i and cable.numbers[i - 1] == 0.0):
-            put(tendon, "pulley", divisor=gear / new)
-            put(tendon, "site", site=points[i])
-        elif not len(tendon):
-            put(tendon, "site", site=points[i])
-        put(tendon, "site", site=points[i + 1])
+        end = sites.at(part.body, f"{name}_{i}", part.at)
+        stretches += [(start, around, end)] if start else []
+        start, around = end, None
+    share: float | None = None  # of the stretch before
+    for new, (start, around, end) in zip(shares, stretches, strict=True):
+        if new and new != share:
+            if len(tendon):
+                put(tendon, "pulley", divisor=gear / new)
+            put(tendon, "site", site=start)
+        if new and around:
+            put(tendon, "geom", **around)
+        if new:
+            put(tendon, "site", site=end)
         share = new
     return {"tendon": tendon.get("name"), "gear": None if gear == 1.0 else gear}
