@@ -34,7 +34,8 @@ def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
         phi: the residuals of all loops, in one state.
     """
     first_row = int(closure.places[i][0][0])
-    constraint, rows = max(closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
+    parts = closure.loops[i].parts(first_row)
+    constraint, rows = max(parts, key=lambda part: np.abs(phi[part[1]]).max(initial=0.0))
     if isinstance(constraint, RelationConstraint):
         off = np.abs(phi[rows]).max()
         return f"{constraint.name!r} is off by {off:.3g} (rad or m, or what its function gives)"

@@ -25,6 +25,7 @@ from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
 from coupler.model.loop_kind import LoopKind
 from coupler.model.tolerances import CLOSED, MADE_CLOSED, RANK
+from coupler.model.tree import Tree
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
@@ -87,8 +88,9 @@ def is_suspicious(closure: Closure, p: np.ndarray, precision: float) -> bool:
     if (closure.gaps(phi) > MADE_CLOSED).any():
         return True
     for i in range(len(closure.loops)):
-        sigma = np.linalg.svd(_scaled(closure, i, K), compute_uv=False)
-        if ((sigma > _ZERO * sigma[:, :1]) & (sigma < _MANY * precision * _smallness(closure, i, K))).any():
+        sigma = np.linalg.svd(_scaled(closure, i, K, precision), compute_uv=False)
+        relative = precision * _smallness(closure, i, K, precision)
+        if ((sigma > _ZERO * np.maximum(sigma[:, :1], 1.0)) & (sigma < _MANY * relative)).any():
             return True
     return False
 
@@ -107,9 +109,9 @@ def loosened(
     phi, K, _ = closure.at(p)
     kept: dict[int, _Kept] = {}
     for i, loop in enumerate(closure.loops):
-        relative = precision * _smallness(closure, i, K)
-        near = _misses(closure, i, K, phi[:, closure.places[i][0]]) < _MISSES * relative
-        found = None if is_solved[i] else _kept(_scaled(closure, i, K), near, relative)
+        relative = precision * _smallness(closure, i, K, precision)
+        near = _misses(closure, i, K, phi[:, closure.places[i][0]], precision) < _MISSES * relative
+        found = None if is_solved[i] else _kept(_scaled(closure, i, K, precision), near, relative)
         if found is not None and len(found.rows) < loop.rows:
             kept[i] = found
     while kept:
@@ -127,11 +129,14 @@ def _starts(closure: Closure) -> np.ndarray:
     return motion.integrate(start, np.array(_WAYS)[:, None] * motion.difference(start, goals))
 
 
-def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
+def _sizes(closure: Closure, i: int, K: np.ndarray, precision: float) -> np.ndarray:
     """For each row of a loop the scale of its residual: one for rotations, the size of the loop, m, for translations.
 
     The size of the loop is the largest entry of K in the translational rows of the constraint. A single such row may
     point across the loop, so that all of the cluster count then. The scale of a coupling's row is its largest entry.
+
+    No motion of a door moves its second hinge, whose entries of K are but rounding. There the size is how far the loop
+    reaches, which is what turns rounded directions into lengths.
     """
     loop, entries = closure.loops[i], np.abs(K[:, closure.places[i][1]]).max(axis=(0, 2), initial=0.0)
     sizes, shifts = np.ones(loop.rows), np.zeros(loop.rows, bool)
@@ -141,20 +146,38 @@ def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
     for constraint, rows in loop.parts():
         if isinstance(constraint, LoopConstraint):
             lengths = np.flatnonzero(shifts[rows]) + rows.start
-            sizes[lengths] = (entries[lengths] if len(lengths) > 1 else entries[shifts]).max(initial=0.0)
+            size = (entries[lengths] if len(lengths) > 1 else entries[shifts]).max(initial=0.0)
+            reach = _reach(constraint, closure.tree)
+            sizes[lengths] = size if size > _MANY * precision * max(reach, _SMALL) else reach
         else:
             sizes[rows] = entries[rows]
     return np.where(sizes > 0.0, sizes, 1.0)
 
 
-def _misses(closure: Closure, i: int, K: np.ndarray, residuals: np.ndarray) -> np.ndarray:
+def _reach(constraint: LoopConstraint, tree: Tree) -> float:
+    """How far apart two joints of a loop can be, m: half of the way around it, from joint to joint.
+
+    Joints are taken to be at the frames of the bodies that they carry; frames of links may have been slid along axes.
+    """
+    way, starts = 0.0, []
+    for links, frame in zip(constraint.ways, constraint.frames, strict=True):
+        end = frame.r  # in the frame of the link on which it is, from the outside in
+        for link in links:
+            joint, placement = tree.place[tree.links[link].name][1].r, tree.links[link].placement
+            way += float(np.linalg.norm(end - joint))
+            end = placement.r + placement.E.T @ joint
+        starts.append(end)
+    return 0.5 * (way + float(np.linalg.norm(starts[0] - starts[1])))
+
+
+def _misses(closure: Closure, i: int, K: np.ndarray, residuals: np.ndarray, precision: float) -> np.ndarray:
     """In each sample the largest residual of a loop, relative to the scales of its rows."""
-    return (np.abs(residuals) / _sizes(closure, i, K)).max(axis=-1)
+    return (np.abs(residuals) / _sizes(closure, i, K, precision)).max(axis=-1, initial=0.0)
 
 
-def _smallness(closure: Closure, i: int, K: np.ndarray) -> float:
+def _smallness(closure: Closure, i: int, K: np.ndarray, precision: float) -> float:
     """By how much the rounding of lengths counts for more in a loop than in larger ones."""
-    sizes, least = _sizes(closure, i, K), np.inf
+    sizes, least = _sizes(closure, i, K, precision), np.inf
     for constraint, rows in closure.loops[i].parts():
         shifts = is_shift(constraint) if isinstance(constraint, LoopConstraint) else np.zeros(0, bool)
         if shifts.any():
@@ -169,10 +192,10 @@ def is_shift(constraint: LoopConstraint) -> np.ndarray:
     return np.asarray(one) != np.asarray(other)
 
 
-def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
+def _scaled(closure: Closure, i: int, K: np.ndarray, precision: float) -> np.ndarray:
     """K of a loop in each sample, with rows divided by their scales."""
     K_loop = K[:, closure.places[i][1]]
-    return np.nan_to_num(K_loop / _sizes(closure, i, K)[:, None])
+    return np.nan_to_num(K_loop / _sizes(closure, i, K, precision)[:, None])
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,9 +223,10 @@ def _kept(K: np.ndarray, near: np.ndarray, precision: float) -> _Kept | None:
     with_gap = dict[int, int]()  # the ranks of samples with a gap
     for number in np.flatnonzero(near).tolist():
         values = np.linalg.svd(K[number], compute_uv=False)
-        strict = int((values > RANK * values[0]).sum())
+        strict = int((values > RANK * max(values[0], 1.0)).sum())
         rank = int((values > _MANY * precision).sum())
-        if rank and (rank >= strict or values[rank - 1] >= _GAP * values[rank]):
+        least = values[rank - 1] if rank else 1.0  # of the order of which those of real constraints are
+        if rank >= strict or least >= _GAP * values[rank]:
             with_gap[number] = rank
     if not with_gap:
         return None
@@ -246,8 +270,7 @@ def _tried(
                 constraints.append(constraint)
                 continue
             dropped[constraint.name] = constraint.rows - len(remaining)
-            if len(remaining):
-                constraints.append(_reduced(constraint, tuple(remaining.tolist())))
+            constraints.append(_reduced(constraint, tuple(remaining.tolist())))  # also without rows: its joint is there
     moves = np.zeros((len(_MOVES), len(p), closure.tree.nv))
     for i, found in kept.items():
         moves[:, found.samples[:, None], closure.loops[i].columns] = np.multiply.outer(_MOVES, found.motions)
@@ -258,10 +281,11 @@ def _tried(
         samples = np.add.outer(len(p) * np.arange(len(_MOVES)), found.samples).ravel()
         missed = np.abs(phi[np.ix_(samples, closure.places[i][0])])
         closed = missed[:, found.rows].max(axis=-1, initial=0.0) < CLOSED
-        K_i = _scaled(closure, i, K)[samples]
+        K_i = _scaled(closure, i, K, precision)[samples]
         quality = qualities(K_i[:, found.rows], K_i)
         regular = closed & (quality > _REGULAR * np.median(quality))  # where the rows hardly count, errors grow
-        follow = regular & (_misses(closure, i, K, missed) <= _MISSES * precision * _smallness(closure, i, K))
+        relative = precision * _smallness(closure, i, K, precision)
+        follow = regular & (_misses(closure, i, K, missed, precision) <= _MISSES * relative)
         if follow.sum() < 2 or (regular & ~follow).any():
             wrong.add(i)
         else:
