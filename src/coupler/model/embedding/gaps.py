@@ -7,7 +7,7 @@ import numpy as np
 from coupler.graph import is_known
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
-from coupler.model.embedding.rounding import is_shift
+from coupler.model.embedding.rounding_limits import is_shift
 from coupler.model.loops import Rod
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
