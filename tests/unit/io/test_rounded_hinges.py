@@ -176,6 +176,32 @@ def test_a_door_on_hinges_is_a_door(name: str, suffix: str, digits: int, tmp_pat
     assert all(not np.any(force) for force in forces.loops.values())
 
 
+@pytest.mark.parametrize("digits", [3, 5])
+@pytest.mark.parametrize("suffix", [".urdf", ".sdf"])
+@pytest.mark.parametrize("name", [*HUNG, "four-bar", "Bennett"])
+def test_dropped_rows_share_loads(name: str, suffix: str, digits: int, tmp_path: Path) -> None:
+    """A rule shares loads, and forces are determinate, as in the exact robot: hinges of a door both carry it."""
+    builder = four_bar("pin") if name == "four-bar" else bennett(0) if name == "Bennett" else hung(*HUNG[name])
+    exact = builder.build()
+    found = loaded(rounded(exact, suffix, digits, tmp_path))
+    known, wanted = coupler.determinate_forces(found), coupler.determinate_forces(exact)
+    for joint in exact.joint_names:
+        np.testing.assert_array_equal(known.joints[joint], wanted.joints[joint])
+    v, a = np.array([0.7]), np.array([0.3])
+    shared, right = (
+        coupler.joint_forces(robot, robot.neutral(), v, a, rule="minimum_norm") for robot in (found, exact)
+    )
+    scale = max(np.abs(force).max() for force in right.joints.values())
+    for joint in exact.joint_names:
+        np.testing.assert_allclose(shared.joints[joint], right.joints[joint], atol=30 * 10.0**-digits * scale)
+    for loop in exact.loops if suffix == ".urdf" else ():  # in SDFormat, the ground is the first of two bodies
+        np.testing.assert_allclose(shared.loops[loop.name], right.loops[loop.name], atol=30 * 10.0**-digits * scale)
+    if name == "door":
+        share = coupler.Share("leaf", {"first": 0.25, "joint1": 0.75}, along=("fx",))
+        ours, theirs = (coupler.joint_forces(r, r.neutral(), v, a, rule=share) for r in (found, exact))
+        np.testing.assert_allclose(ours.joints["first"], theirs.joints["first"], atol=30 * 10.0**-digits * scale)
+
+
 def test_a_rounded_door_swings_and_comes_back(tmp_path: Path) -> None:
     exact = hung(Revolute, 3).build()
     found = loaded(rounded(exact, ".urdf", 5, tmp_path))

@@ -238,5 +238,14 @@ def _reduced(constraint: Constraint, rows: tuple[int, ...]) -> Constraint:
     return replace(constraint, function=function, rows=len(rows), kept=every, traced_as=named)
 
 
+def whole(constraint: Constraint) -> Constraint:
+    """A loop joint with all of its rows again, of which the same ones count. Couplings stay as they are."""
+    if not isinstance(constraint, LoopConstraint) or not isinstance(constraint.kind, Some):
+        return constraint
+    kind, rows = constraint.kind.whole, constraint.kind.rows
+    count, kept = len(kind.residual(Transform.identity())), tuple(rows[row] for row in constraint.kept)
+    return replace(constraint, kind=kind, rows=count, kept=kept)
+
+
 def _some_rows(function: Callable[[Any, Any], Any], rows: tuple[int, ...], q: Any, numbers: Any) -> Any:
     return function(q, numbers)[list(rows)]
