@@ -16,7 +16,7 @@ from coupler.algorithms.force_layout import ForceLayout
 from coupler.algorithms.joint_forces import joint_forces_layout, joint_forces_program
 from coupler.algorithms.reaction_rules import COMPONENTS, MinimumNorm, Rule, Share, Shares, StiffnessWeighted, rule_of
 from coupler.algorithms.sharing import Sharings
-from coupler.algorithms.sharing_plan import meeting, planned
+from coupler.algorithms.sharing_plan import ROUNDED, meeting, planned
 from coupler.compiled import on_bodies, remembered, run, run_on_state
 from coupler.model import Robot
 from coupler.model.names import names_given
@@ -198,7 +198,7 @@ def _plan(robot: Robot, names: tuple[str, ...], rule: Rule) -> Sharings | None:
     if not any(sharing.conditions for sharing in sharings if sharing):
         return tuple(sharing and replace(sharing, met=()) for sharing in sharings)
     forces, residuals = _tried(robot, names, sharings)
-    return meeting(sharings, residuals, np.abs(forces[:, 0]).max(axis=-1))
+    return meeting(sharings, residuals, np.abs(forces[:, 0]).max(axis=-1), robot.precision)
 
 
 def _determinate(robot: Robot, names: tuple[str, ...]) -> np.ndarray:
@@ -207,7 +207,7 @@ def _determinate(robot: Robot, names: tuple[str, ...]) -> np.ndarray:
     if not any(sharings):
         return np.ones(joint_forces_layout(robot, names).size, bool)
     forces, _ = _tried(robot, names, sharings)
-    return np.abs(forces[:, 1:] - forces[:, :1]).max(axis=(0, 1)) < _OPEN
+    return np.abs(forces[:, 1:] - forces[:, :1]).max(axis=(0, 1)) < max(_OPEN, ROUNDED * robot.precision)
 
 
 def _tried(robot: Robot, names: tuple[str, ...], sharings: Sharings) -> tuple[np.ndarray, np.ndarray]:

@@ -14,6 +14,7 @@ import numpy as np
 from coupler.model import Robot
 from coupler.model.embedding.choice import pivots, qualities
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
+from coupler.model.embedding.rounding import whole
 
 _SAMPLES = 6  # configurations in which choices of rows are compared
 _CANDIDATES = 3  # of these, how many propose a choice
@@ -41,9 +42,13 @@ def bonds_of_clusters(robot: Robot) -> list[Sequence[Constraint]]:
 
 
 def with_every_row(robot: Robot, bonds: Sequence[Constraint]) -> list[Constraint]:
-    """The bonds of a cluster with all rows that can transmit a force, redundant ones included."""
+    """The bonds of a cluster with all rows that can transmit a force, redundant ones included.
+
+    These are also the rows of loop joints that were dropped since they follow from others but for rounding.
+    """
     formulas = _formulas(robot)
-    return [bond if bond.name in formulas else replace(bond, kept=tuple(range(bond.rows))) for bond in bonds]
+    every = [bond if bond.name in formulas else whole(bond) for bond in bonds]
+    return [bond if bond.name in formulas else replace(bond, kept=tuple(range(bond.rows))) for bond in every]
 
 
 def _formulas(robot: Robot) -> set[str]:

@@ -13,10 +13,12 @@ from coupler.algorithms.sharing import Condition, Sharing, Sharings
 from coupler.model import ModelError, Robot
 from coupler.model.embedding.choice import pivots, qualities
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
+from coupler.model.embedding.rounding import whole
 from coupler.model.tolerances import RANK
 from coupler.model.wording import listed
 
 _UNMET = 1e-7  # relative to the largest load: a condition with a larger residual contradicts statics
+ROUNDED = 20.0  # by so many times the precision of rounded numbers, forces may depend on loads that they do not share
 
 
 def planned(robot: Robot, rule: Rule) -> Sharings:
@@ -34,7 +36,7 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
     sharings: list[Sharing | None] = [None] * len(robot.cluster_tree.clusters)
     for k, bonds in enumerate(bonds_of_clusters(robot)):
         rows = [(bond, row) for bond in with_every_row(robot, bonds) for row in bond.kept]
-        kept_of = {bond.name: bond.kept for bond in bonds}
+        kept_of = {bond.name: whole(bond).kept for bond in bonds}
         kept = [i for i, (bond, row) in enumerate(rows) if row in kept_of[bond.name]]
         if len(kept) == len(rows):
             if k in conditions:
@@ -52,13 +54,14 @@ def planned(robot: Robot, rule: Rule) -> Sharings:
     return tuple(sharings)
 
 
-def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray) -> Sharings:
+def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray, precision: float = 0.0) -> Sharings:
     """The plans with the conditions that z is to meet: as many as are independent.
 
     Args:
         sharings: the plan of each cluster, in which z is an input.
         residuals: samples × (1 + Σ z) × conditions: of all conditions, for z = 0 and for a one in each entry of z.
         largest: for each sample the largest load for z = 0.
+        precision: by how much the robot's numbers are rounded.
 
     Raises:
         ModelError: if statics or other conditions contradict a condition.
@@ -72,10 +75,10 @@ def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray) -> S
         spare, count = len(sharing.spare), len(sharing.conditions)
         of_rule = residuals[..., condition : condition + count]
         C0, C1 = of_rule[:, 0], np.swapaxes(of_rule[:, 1 + row : 1 + row + spare] - of_rule[:, :1], 1, 2)
-        chosen = _independent(C1)
+        chosen = _independent(C1, max(RANK, ROUNDED * precision))
         for number in range(count):
             error = max(_error(C0[i], C1[i], chosen, number) / largest[i] for i in range(len(C0)))
-            if error > _UNMET:
+            if error > max(_UNMET, ROUNDED * precision):
                 component = COMPONENTS[sharing.conditions[number].component]
                 raise ModelError(
                     f"rule: a share along {component} cannot be met: statics, or shares beside it, decide that force "
@@ -86,12 +89,12 @@ def meeting(sharings: Sharings, residuals: np.ndarray, largest: np.ndarray) -> S
     return tuple(decided)
 
 
-def _independent(C: np.ndarray) -> list[int]:
-    """Rows of C, samples × m × n, that are independent in every sample."""
+def _independent(C: np.ndarray, least: float) -> list[int]:
+    """Rows of C, samples × m × n, that are independent in every sample: singular values below `least` are zero."""
     if not C.size:
         return []
     sigma = np.linalg.svd(C, compute_uv=False)
-    rank = int((sigma > RANK * np.maximum(sigma[:, :1], 1.0)).sum(axis=1).max())
+    rank = int((sigma > least * np.maximum(sigma[:, :1], 1.0)).sum(axis=1).max())
     proposed = [np.sort(pivots(A.T, rank)) for A in C]
     return max(proposed, key=lambda rows: qualities(C[:, rows], C).min()).tolist()
 

@@ -205,7 +205,9 @@ class RobotStates(RobotParts):
         if not closure.loops:
             return {}
         phi = np.abs(closure.at(p)[0])
-        errors = {constraint.name: phi[..., rows].max(axis=-1) for constraint, rows in closure.constraints()}
+        errors = {
+            constraint.name: phi[..., rows].max(axis=-1, initial=0.0) for constraint, rows in closure.constraints()
+        }
         parts = (*self.loops, *self.couplings)  # of which some may follow from others
         return {part.name: np.zeros(p.shape[:-1]) for part in parts if part.name not in errors} | errors
 

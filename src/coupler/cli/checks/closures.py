@@ -83,7 +83,7 @@ def _gaps(robot: Robot, q: np.ndarray) -> dict[str, str]:
     closure, gaps = robot.embedding.closure, dict[str, str]()
     phi = closure.at(robot.embedding.positions(q))[0]
     for constraint, rows in closure.constraints():
-        sizes = [(float(np.abs(phi[rows]).max()), "(rad, m, or what its function gives)")]
+        sizes = [(float(np.abs(phi[rows]).max(initial=0.0)), "(rad, m, or what its function gives)")]
         if isinstance(constraint, LoopConstraint):
             sizes = list(zip(apart(constraint, phi[rows]), ("m", "rad"), strict=True))
         gaps[constraint.name] = " and ".join(f"{size:.3g} {unit}" for size, unit in sizes if not size <= _ROUNDED / 10)

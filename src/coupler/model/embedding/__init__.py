@@ -7,7 +7,7 @@ newton                       Newton's method as a program
 closure, gaps                φ, K, k in numbers; how far loops are from closed, in words
 solutions                    solved couplings γ
 choice, assembly             which rows count and which joints are independent; the closed configurations that decide it
-rounding                     rows that follow from others up to the rounding of a file's numbers
+rounding, rounding_limits    rows that follow from others up to the rounding of a file's numbers; how far these may miss
 idle                         freedoms in which no other body takes part
 motion                       integrate and difference for all joints
 coordinates                  between q, v and the positions and velocities of all joints

@@ -232,7 +232,7 @@ def _check(loop: Loop, tree: Tree, choice: Choice, preferences: np.ndarray, K: n
             "velocities leave no freedom; weld its bodies by fixed joints, or constrain them less"
         )
     for constraint, rows in loop.parts():
-        if isinstance(constraint, RelationConstraint) and np.abs(K[:, rows]).max() < _CHANGES:
+        if isinstance(constraint, RelationConstraint) and constraint.rows and np.abs(K[:, rows]).max() < _CHANGES:
             raise ModelError(f"coupling {constraint.name!r} constrains nothing: its function never changes")
     dependent, independent = ([tree.joint_of(int(i)) for i in loop.columns[part]]
                               for part in (choice.dependent, choice.independent))  # fmt: skip

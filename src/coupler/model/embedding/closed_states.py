@@ -140,7 +140,7 @@ class ClosedStates:
             q = self.motion.integrate(p, step)
             return q, np.ones(q.shape[:-1], bool)
         q, phi = self._newton(p, step, weight, *self.tree.inputs_of(self._newton))
-        return q, ~(np.abs(phi).max(axis=-1) < MADE_CLOSED)
+        return q, ~(np.abs(phi).max(axis=-1, initial=0.0) < MADE_CLOSED)
 
     def check_quaternions(self, p: np.ndarray, tolerance: float = _READABLE) -> None:
         """Raises a ModelError for quaternions whose length has a logarithm beyond the tolerance."""

@@ -68,8 +68,10 @@ class Closure:
 
     def constraints(self) -> Iterator[tuple[Constraint, slice]]:
         """Yields all constraints, each with its rows in φ."""
-        for loop, (rows, _) in zip(self.loops, self.places, strict=True):
-            yield from loop.parts(int(rows[0]))
+        start = 0
+        for loop in self.loops:
+            yield from loop.parts(start)
+            start += loop.rows
 
     @cached_property
     def rates(self) -> Executable:
@@ -96,7 +98,7 @@ class Closure:
         """The largest residual of each loop, (..., loops); infinite where one is NaN."""
         result = np.empty((*phi.shape[:-1], len(self.loops)))
         for group in self.groups:
-            result[..., group.loops] = np.abs(phi[..., group.rows]).max(axis=-1)
+            result[..., group.loops] = np.abs(phi[..., group.rows]).max(axis=-1, initial=0.0)
         return np.where(np.isnan(result), np.inf, result)
 
     @one_thread()

@@ -7,7 +7,7 @@ import numpy as np
 from coupler.graph import is_known
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Loop, LoopConstraint, RelationConstraint
-from coupler.model.embedding.rounding import is_shift
+from coupler.model.embedding.rounding_limits import is_shift
 from coupler.model.loops import Rod
 from coupler.model.tolerances import CLOSED
 from coupler.model.tree import Tree
@@ -34,7 +34,8 @@ def what_is_open(closure: Closure, i: int, phi: np.ndarray) -> str:
         phi: the residuals of all loops, in one state.
     """
     first_row = int(closure.places[i][0][0])
-    constraint, rows = max(closure.loops[i].parts(first_row), key=lambda part: np.abs(phi[part[1]]).max())
+    parts = closure.loops[i].parts(first_row)
+    constraint, rows = max(parts, key=lambda part: np.abs(phi[part[1]]).max(initial=0.0))
     if isinstance(constraint, RelationConstraint):
         off = np.abs(phi[rows]).max()
         return f"{constraint.name!r} is off by {off:.3g} (rad or m, or what its function gives)"

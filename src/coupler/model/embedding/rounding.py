@@ -23,16 +23,14 @@ import numpy as np
 from coupler.model.embedding.choice import best, pivots, qualities
 from coupler.model.embedding.closure import Closure
 from coupler.model.embedding.constraints import Constraint, LoopConstraint
+from coupler.model.embedding.rounding_limits import MANY, LoopSamples
 from coupler.model.loop_kind import LoopKind
 from coupler.model.tolerances import CLOSED, MADE_CLOSED, RANK
 from coupler.model.wording import counted, listed
 from coupler.spatial import Transform
 
 _ZERO = 1e-12  # singular values below this part of the largest are zero but for the rounding of double precision
-_MANY = 20.0  # singular values below this multiple of the precision may be rounding
 _GAP = 10.0  # the smallest ratio of singular values of real constraints to those of rounding
-_MISSES = 20.0  # by this multiple of the precision, relative to the size of a loop, rows that follow may fail to close
-_SMALL = 0.25  # m: loops smaller than this are less precise, since their lengths are rounded by more relative to them
 _REGULAR = 0.3  # rows are judged where their quality is above this part of its median
 _WAYS = (0.0, 0.05, 0.1, 0.2, 0.4, 0.7, 1.0)  # fractions of the way from where joints start to random positions
 _MOVES = (0.1, 0.25)  # rad or m: how far a loop is moved on to see whether rows follow there
@@ -83,12 +81,12 @@ class Rounded:
 
 def is_suspicious(closure: Closure, p: np.ndarray, precision: float) -> bool:
     """Whether loops hardly close at p, or have singular values too small for real constraints, and not zero."""
-    phi, K, _ = closure.at(p)
-    if (closure.gaps(phi) > MADE_CLOSED).any():
+    if (closure.gaps(closure.at(p)[0]) > MADE_CLOSED).any():
         return True
-    for i in range(len(closure.loops)):
-        sigma = np.linalg.svd(_scaled(closure, i, K), compute_uv=False)
-        if ((sigma > _ZERO * sigma[:, :1]) & (sigma < _MANY * precision * _smallness(closure, i, K))).any():
+    for samples in LoopSamples.of_all(closure, p, precision):
+        sigma = np.linalg.svd(samples.scaled, compute_uv=False)
+        real = sigma > _ZERO * np.maximum(sigma[:, :1], 1.0)
+        if (real & (sigma < MANY * samples.relative)).any():
             return True
     return False
 
@@ -103,14 +101,14 @@ def loosened(
         precision: the rounding of numbers, m or rad.
         again: returns the closure of other constraints.
     """
-    p = closure.assemble(_starts(closure), rank=_MANY * precision)
-    phi, K, _ = closure.at(p)
+    p = _nearly_closed(closure, precision)
     kept: dict[int, _Kept] = {}
-    for i, loop in enumerate(closure.loops):
-        relative = precision * _smallness(closure, i, K)
-        near = _misses(closure, i, K, phi[:, closure.places[i][0]]) < _MISSES * relative
-        found = None if is_solved[i] else _kept(_scaled(closure, i, K), near, relative)
-        if found is not None and len(found.rows) < loop.rows:
+    for i, samples in enumerate(LoopSamples.of_all(closure, p, precision)):
+        if is_solved[i]:
+            continue
+        near = np.asarray((np.abs(samples.phi) <= samples.limits(np.zeros(0, int))).all(axis=1))
+        found = _kept(samples.scaled, near, samples.relative)
+        if found is not None and len(found.rows) < samples.loop.rows:
             kept[i] = found
     while kept:
         rounded, wrong = _tried(closure, kept, p, precision, again)
@@ -120,59 +118,22 @@ def loosened(
     return None
 
 
-def _starts(closure: Closure) -> np.ndarray:
+def _nearly_closed(closure: Closure, precision: float) -> np.ndarray:
+    """Configurations in which loops are as closed as they can be, the first nearest to where joints start.
+
+    Loops that nothing closes further, but for rounding, stay where they are: a drawer would slide for miles in order to
+    bring its second rail, which is hardly inclined, nearer by a millimetre.
+    """
     motion, start = closure.motion, closure.motion.start()
     rng = np.random.default_rng(0)
     goals = np.stack([motion.random(rng) for _ in _WAYS])
-    return motion.integrate(start, np.array(_WAYS)[:, None] * motion.difference(start, goals))
-
-
-def _sizes(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
-    """For each row of a loop the scale of its residual: one for rotations, the size of the loop, m, for translations.
-
-    The size of the loop is the largest entry of K in the translational rows of the constraint. A single such row may
-    point across the loop, so that all of the cluster count then. The scale of a coupling's row is its largest entry.
-    """
-    loop, entries = closure.loops[i], np.abs(K[:, closure.places[i][1]]).max(axis=(0, 2), initial=0.0)
-    sizes, shifts = np.ones(loop.rows), np.zeros(loop.rows, bool)
-    for constraint, rows in loop.parts():
-        if isinstance(constraint, LoopConstraint):
-            shifts[rows] = is_shift(constraint)
-    for constraint, rows in loop.parts():
-        if isinstance(constraint, LoopConstraint):
-            lengths = np.flatnonzero(shifts[rows]) + rows.start
-            sizes[lengths] = (entries[lengths] if len(lengths) > 1 else entries[shifts]).max(initial=0.0)
-        else:
-            sizes[rows] = entries[rows]
-    return np.where(sizes > 0.0, sizes, 1.0)
-
-
-def _misses(closure: Closure, i: int, K: np.ndarray, residuals: np.ndarray) -> np.ndarray:
-    """In each sample the largest residual of a loop, relative to the scales of its rows."""
-    return (np.abs(residuals) / _sizes(closure, i, K)).max(axis=-1)
-
-
-def _smallness(closure: Closure, i: int, K: np.ndarray) -> float:
-    """By how much the rounding of lengths counts for more in a loop than in larger ones."""
-    sizes, least = _sizes(closure, i, K), np.inf
-    for constraint, rows in closure.loops[i].parts():
-        shifts = is_shift(constraint) if isinstance(constraint, LoopConstraint) else np.zeros(0, bool)
-        if shifts.any():
-            least = min(least, float(sizes[rows][shifts].max()))
-    return max(1.0, _SMALL / least)
-
-
-def is_shift(constraint: LoopConstraint) -> np.ndarray:
-    """For each row of a loop joint, whether it depends on translations, and not on rotations alone."""
-    shifts = (0.3, -0.7, 0.5), (1.1, 0.4, -0.6)
-    one, other = (constraint.kind.residual(Transform.translation(r)) for r in shifts)
-    return np.asarray(one) != np.asarray(other)
-
-
-def _scaled(closure: Closure, i: int, K: np.ndarray) -> np.ndarray:
-    """K of a loop in each sample, with rows divided by their scales."""
-    K_loop = K[:, closure.places[i][1]]
-    return np.nan_to_num(K_loop / _sizes(closure, i, K)[:, None])
+    starts = motion.integrate(start, np.array(_WAYS)[:, None] * motion.difference(start, goals))
+    p = closure.assemble(starts, rank=MANY * precision)
+    for samples in LoopSamples.of_all(closure, starts, precision):
+        if samples.still.all():
+            entries = closure.tree.positions_of(samples.loop.links)
+            p[:, entries] = starts[:, entries]
+    return p
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,9 +161,10 @@ def _kept(K: np.ndarray, near: np.ndarray, precision: float) -> _Kept | None:
     with_gap = dict[int, int]()  # the ranks of samples with a gap
     for number in np.flatnonzero(near).tolist():
         values = np.linalg.svd(K[number], compute_uv=False)
-        strict = int((values > RANK * values[0]).sum())
-        rank = int((values > _MANY * precision).sum())
-        if rank and (rank >= strict or values[rank - 1] >= _GAP * values[rank]):
+        strict = int((values > RANK * max(values[0], 1.0)).sum())
+        rank = int((values > MANY * precision).sum())
+        least = values[rank - 1] if rank else 1.0  # of the order of which those of real constraints are
+        if rank >= strict or least >= _GAP * values[rank]:
             with_gap[number] = rank
     if not with_gap:
         return None
@@ -246,22 +208,20 @@ def _tried(
                 constraints.append(constraint)
                 continue
             dropped[constraint.name] = constraint.rows - len(remaining)
-            if len(remaining):
-                constraints.append(_reduced(constraint, tuple(remaining.tolist())))
+            constraints.append(_reduced(constraint, tuple(remaining.tolist())))  # also without rows: its joint is there
     moves = np.zeros((len(_MOVES), len(p), closure.tree.nv))
     for i, found in kept.items():
         moves[:, found.samples[:, None], closure.loops[i].columns] = np.multiply.outer(_MOVES, found.motions)
     moved = closure.motion.integrate(np.tile(p, (len(_MOVES), 1)), moves.reshape(-1, closure.tree.nv))
-    phi, K, _ = closure.at(again(constraints).assemble(moved))
+    seen = LoopSamples.of_all(closure, again(constraints).assemble(moved), precision)
     wrong, misses = set[int](), 0.0
     for i, found in kept.items():
         samples = np.add.outer(len(p) * np.arange(len(_MOVES)), found.samples).ravel()
-        missed = np.abs(phi[np.ix_(samples, closure.places[i][0])])
+        missed, K = np.abs(seen[i].phi[samples]), seen[i].scaled[samples]
         closed = missed[:, found.rows].max(axis=-1, initial=0.0) < CLOSED
-        K_i = _scaled(closure, i, K)[samples]
-        quality = qualities(K_i[:, found.rows], K_i)
+        quality = qualities(K[:, found.rows], K)
         regular = closed & (quality > _REGULAR * np.median(quality))  # where the rows hardly count, errors grow
-        follow = regular & (_misses(closure, i, K, missed) <= _MISSES * precision * _smallness(closure, i, K))
+        follow = regular & (seen[i].misses() <= seen[i].limits(found.rows))[samples].all(axis=1)
         if follow.sum() < 2 or (regular & ~follow).any():
             wrong.add(i)
         else:
@@ -276,6 +236,15 @@ def _reduced(constraint: Constraint, rows: tuple[int, ...]) -> Constraint:
     named = constraint.traced_as, rows
     function = partial(_some_rows, constraint.function, rows)
     return replace(constraint, function=function, rows=len(rows), kept=every, traced_as=named)
+
+
+def whole(constraint: Constraint) -> Constraint:
+    """A loop joint with all of its rows again, of which the same ones count. Couplings stay as they are."""
+    if not isinstance(constraint, LoopConstraint) or not isinstance(constraint.kind, Some):
+        return constraint
+    kind, rows = constraint.kind.whole, constraint.kind.rows
+    count, kept = len(kind.residual(Transform.identity())), tuple(rows[row] for row in constraint.kept)
+    return replace(constraint, kind=kind, rows=count, kept=kept)
 
 
 def _some_rows(function: Callable[[Any, Any], Any], rows: tuple[int, ...], q: Any, numbers: Any) -> Any:
