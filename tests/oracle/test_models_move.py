@@ -1,5 +1,7 @@
 """Robots of other people's files, simulated as they are: on a floor, with default arguments, limp and held.
 
+They are held by servos of one stiffness for all joints, as one would who knows nothing of a robot, and by a controller.
+
 They are those of the folder `models`, and some of the package example-robot-data (`pip install example-robot-data`).
 """
 
@@ -14,7 +16,9 @@ import pytest
 
 import coupler
 from coupler import ModelError, Robot, Simulation
-from coupler.model import Free, ModelWarning
+from coupler.model import Actuator, Free, ModelWarning
+from coupler.simulate import Log
+from coupler.simulate.status import are_solved
 from effort import sweep
 from models_folder import ABSENT, FOLDER, files
 
@@ -22,6 +26,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::coupler.model.ModelWarning")  #
 
 ROBOTS = [name for suffix in (".urdf", ".xml") for name in files(suffix) if "grbda_benchmark_chains" not in name]
 STEPS = {"reachy_mini/urdf/robot_no_collision.urdf": 2e-4}  # s: its rods are light, and spin at 100 rad/s
+WEAK = {  # which servos cannot hold, and why
+    "gepetto_5bar_linkage_iso3d/robot.urdf": "bodies of 22 kg, and motors of 1 N m",
+    "mujoco_testdata/ten_armature_1_equiv.xml": "a spring of 100 N m/rad pulls against the servo",
+    "pr2_description/urdf/pr2": "shoulders limited to 30 N m, because springs that are not in the file carry the arms",
+    "simple_humanoid_description/urdf/simple_humanoid": "a waist limited to 30 N m",
+}
 SHORT = ["closed_loop_2bt/closed_loop_expanded.urdf", "grbda/mini_cheetah.urdf", "mujoco_testdata/slider_crank.xml"]
 
 
@@ -36,7 +46,6 @@ FLOATING = [
     *("g1_description/urdf/g1_29dof_rev_1_0", "go2_description/urdf/go2", "hyq_description/robots/hyq_no_sensors"),
     *("iris_description/robots/iris", "laikago_description/urdf/laikago", "quadruped_description/urdf/quadruped"),
     *("hextilt_description/urdf/hextilt_flying_arm_5", "talos_data/robots/talos_reduced"),
-    "solo_description/robots/solo12",
     *("romeo_description/urdf/romeo_small", "simple_humanoid_description/urdf/simple_humanoid"),
     *("icub_description/robots/icub_reduced", "centauro_description/urdf/centauro"),
 ]
@@ -94,14 +103,36 @@ def servo(robot: Robot, q0: np.ndarray) -> Any:
     return control
 
 
+def joints_of_one_freedom(robot: Robot) -> list[str]:
+    return [name for name in robot.independent_joints if robot.tree.links[robot.tree.number[name]].kind.nv == 1]
+
+
 def solved_part(robot: Robot, step: float, held: bool) -> float:
     """Moves a robot for a second; returns the part of the steps whose contacts were solved."""
     simulation = Simulation(robot, step)
     log = simulation.run(1.0, servo(robot, np.array(simulation.q)) if held else None)
+    check_run(simulation, log)
+    return float(np.mean(log.residuals < 1e-6))
+
+
+def check_run(simulation: Simulation, log: Log) -> None:
     assert simulation.time == pytest.approx(1.0)
     assert np.isfinite(log.q).all() and np.isfinite(log.v).all()
-    robot.check_closed(simulation.q)
-    return float(np.mean(log.residuals < 1e-6))
+    simulation.robot.check_closed(simulation.q)
+
+
+def held_by_servos(robot: Robot, strong_enough: bool) -> float:
+    """Holds each joint of one freedom for a second with 300 N m/rad; returns the part of the steps that were solved."""
+    names = joints_of_one_freedom(robot)
+    robot = robot.with_actuators(Actuator(name, name, "position", stiffness=300.0, damping=30.0) for name in names)
+    simulation = Simulation(robot)
+    start = np.array(simulation.q)
+    log = simulation.run(1.0, motors=coupler.actuator_positions(robot, start) if names else None)
+    check_run(simulation, log)
+    left = np.abs(robot.difference(simulation.q, start))
+    joints = [robot.v_slice(name).start for name in names]
+    assert not strong_enough or left[joints].max(initial=0.0) < 0.15
+    return float(np.mean(are_solved(log.residuals[:-1], log.v, simulation.options.tolerance)))
 
 
 @pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
@@ -111,8 +142,20 @@ def test_a_robot_moves_for_a_second_on_a_floor(name: str, held: bool) -> None:
     assert solved_part(robot_of(name), STEPS.get(name, 1e-3), held) > 0.99
 
 
+@pytest.mark.skipif(bool(ABSENT), reason=ABSENT)
+@pytest.mark.parametrize("name", sweep(ROBOTS, SHORT))
+def test_a_robot_is_held_by_servos_on_a_floor(name: str) -> None:
+    assert held_by_servos(robot_of(name), name not in WEAK) == 1.0
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", [*FLOATING, *STANDING])
 @pytest.mark.parametrize("held", [False, True], ids=["limp", "held"])
 def test_a_robot_of_example_robot_data_moves_for_a_second_on_a_floor(name: str, held: bool) -> None:
     assert solved_part(of_package(name), 1e-3, held) > 0.98  # Bolt and Romeo fall in a heap of their own links
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", [*FLOATING, *STANDING])
+def test_a_robot_of_example_robot_data_is_held_by_servos_on_a_floor(name: str) -> None:
+    assert held_by_servos(of_package(name), name not in WEAK) > 0.99

@@ -14,13 +14,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import reduce
-from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from coupler.contact.collision.geometry import Point, count
 from coupler.contact.collision.meshes import with_hulls
+from coupler.contact.meeting import Connections, meeting
 from coupler.contact.problem import Cone
 from coupler.contact.restitution import Restitution
 from coupler.graph import is_known, may_differ
@@ -32,7 +32,6 @@ from coupler.spatial import Transform
 Rebounding = Restitution | Mapping[str, Restitution] | None  # of all contacts, or by patterns of names
 Turning = float | Mapping[str, float] | None  # m, likewise
 
-_DUMMY = 1e-6  # of the mass of the link that carries it: a link that weighs less has a mass for form's sake
 FRICTION = 1.0  # of pairs in which neither shape gives a coefficient, as in MuJoCo
 
 
@@ -93,16 +92,13 @@ def pairs_of(
         rolling: how they resist rolling, rotation about their tangents, likewise.
     """
     friction = float(numbers("friction", friction, (), least=0.0))
-    connections = _Connections(robot)
+    connections = Connections(robot)
     listed = {frozenset((pair.first, pair.second)): pair for pair in robot.contact_pairs}
     paired = {name for names in listed for name in names}
     shapes = _named(shape for shape in with_hulls(robot).shapes if shape.touches or _touches_by(shape, paired))
-    touching = [
-        (a, b)
-        for a, b in combinations(shapes, 2)
-        if (connections.allow(a.body, b.body) and _groups_match(a, b))
-        or (frozenset((a.name, b.name)) in listed and not connections.weld(a.body, b.body))
-    ]
+    names = [(pair.first, pair.second) for pair in robot.contact_pairs]
+    met = zip(shapes, meeting(connections, shapes, names), strict=True)
+    touching = [(shape, shapes[other]) for shape, others in met for other in others]
     ground = [shape for shape in shapes if connections.link(shape.body) == 0]
     for body in robot.bodies.values():
         for name, point in body.contacts.items():
@@ -114,12 +110,14 @@ def pairs_of(
     pairs = [_as_shapes_rebound(pair) for pair in _with(pairs, "restitution", _laws(restitution))]
     pairs = _with(pairs, "torsion", _arms("torsion", torsion))
     pairs = _with(pairs, "rolling", _arms("rolling", rolling))
-    return [replace(pair, torsion=_unless_zero(pair.torsion), rolling=_unless_zero(pair.rolling)) for pair in pairs]
+    return [_without_zero_arms(pair) for pair in pairs]
 
 
-def _unless_zero(arm: Any) -> Any:
-    """An arm of friction, which may be a node; None if it is zero, because it then needs no rows."""
-    return arm if arm is not None and may_differ(arm) else None
+def _without_zero_arms(pair: Pair) -> Pair:
+    """The pair with None for arms of friction, which may be nodes, that are zero: they need no rows."""
+    arms = {"torsion": pair.torsion, "rolling": pair.rolling}
+    zero = {name: None for name, arm in arms.items() if arm is not None and not may_differ(arm)}
+    return replace(pair, **zero) if zero else pair
 
 
 def _named(shapes: Iterable[Shape]) -> list[Shape]:
@@ -172,55 +170,6 @@ def _with(pairs: list[Pair], name: str, by_pattern: Mapping[str, Any]) -> list[P
 def known_names(pairs: Sequence[Pair]) -> str:
     """The names that patterns can match, for messages."""
     return listed(dict.fromkeys(name for pair in pairs for name in (pair.one.name, pair.other.name))) or "none"
-
-
-class _Connections:
-    """Connections between the bodies of a robot, which keep them from touching."""
-
-    def __init__(self, robot: Robot) -> None:
-        self._place = robot.tree.place
-        self._solid = _solid_carriers(robot)
-        ends = [(joint.parent, joint.child) for joint in robot.joints]
-        ends += [(loop.predecessor, loop.successor) for loop in robot.loops]
-        self._joined = {frozenset(self._solid[self.link(end)] for end in pair) for pair in ends}
-        self._excluded = {frozenset(pair) for pair in robot.exclusions}
-
-    def link(self, body: str) -> int:
-        """The number of a body's link; the ground's is 0."""
-        return self._place[body][0]
-
-    def weld(self, a: str, b: str) -> bool:
-        """Whether two bodies are one link."""
-        return self.link(a) == self.link(b)
-
-    def allow(self, a: str, b: str) -> bool:
-        """Whether two bodies may touch."""
-        one, other = self.link(a), self.link(b)
-        if self.weld(a, b) or frozenset((a, b)) in self._excluded:
-            return False
-        return 0 in (one, other) or frozenset((one, other)) not in self._joined
-
-
-def _solid_carriers(robot: Robot) -> list[int]:
-    """For each link, the link itself if it has mass or shapes, or else the nearest such link that carries it.
-
-    A joint on a link without mass and shapes counts as a joint on the link that carries it. So does a joint on a link
-    without shapes and of nearly no mass, which it has only because other programs refuse massless links.
-    """
-    links = robot.tree.links
-    shaped = {robot.tree.place[shape.body][0] for shape in robot.shapes if shape.touches}
-    carriers = [0]
-    for i, link in enumerate(links[1:], 1):
-        carrier = carriers[link.parent]
-        mass = links[carrier].inertia.m
-        light = not may_differ(link.inertia.m, by=_DUMMY * float(mass) if is_known(mass) else 0.0)
-        turns = not may_differ(link.inertia.m) and may_differ(link.inertia.I)  # an ideal rotor
-        carriers.append(carrier if light and not turns and i not in shaped else i)
-    return carriers
-
-
-def _groups_match(a: Shape, b: Shape) -> bool:
-    return bool(a.group & b.meets or b.group & a.meets)
 
 
 def _touches_by(shape: Shape, paired: Collection[str]) -> bool:

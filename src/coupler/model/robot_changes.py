@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import count
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -194,7 +195,7 @@ class RobotChanges(RobotStates):
     def _new_name(self, name: str) -> str:
         """The name, with a number if a shape has it already."""
         names = {shape.name for shape in self.shapes}
-        return next(new for new in (name, *(f"{name}{i}" for i in range(2, 10**6))) if new not in names)
+        return name if name not in names else next(new for i in count(2) if (new := f"{name}{i}") not in names)
 
     def with_actuators(self, actuators: Iterable[Actuator]) -> Robot:
         """This robot with other actuators in place of its own.

@@ -11,7 +11,7 @@ from coupler.model import ModelError
 from coupler.model.errors import warn
 from coupler.model.wording import listed
 from coupler.simulate.engine import Engine
-from coupler.simulate.failures import fastest_joint, or_midpoint
+from coupler.simulate.failures import fastest_joint, or_midpoint, or_servos
 
 GAINS = ("stop", "warn", "ignore")  # what a run can do about energy from nowhere
 
@@ -149,7 +149,7 @@ class EnergyWatch:
         after = after[: self._engine.layout.state]
         gained, too_much = self._ledger.gained(after)
         if too_much:
-            text = gain_told(self._engine, time, float(gained), after)
+            text = gain_told(self._engine, time, float(gained), after, tau)
             if self._gains == "stop":
                 raise ModelError(f'{text}; on_energy_gain="warn" goes on')
             warn(text)
@@ -185,19 +185,23 @@ def _limits_in_state(engine: Engine) -> tuple[np.ndarray, np.ndarray]:
     return np.array(rows, int), np.array(velocities, int)
 
 
-def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray) -> str:
-    """A message that a state has gained energy or that velocities are out of bounds, when, and what may help."""
+def gain_told(engine: Engine, time: float, gained: float, state: np.ndarray, tau: Any = None) -> str:
+    """A message that a state has gained energy or that velocities are out of bounds, when, and what may help.
+
+    Args:
+        tau: forces at joints, if they may be those of a controller.
+    """
     joint, speed, better = fastest_joint(engine, state)
     if not speed * engine.step <= _RUNAWAY:
         return (
             f"robot {engine.robot.name!r}: velocities are out of bounds by {time:.6g} s, joint {joint!r} moves with "
             f"{speed:.3g} rad/s or m/s; forces may be too strong, as those of a stiff controller are, for steps of "
-            f"{engine.step:g} s; shorter steps may do{or_midpoint(engine)}"
+            f"{engine.step:g} s; shorter steps may do{or_midpoint(engine)}{or_servos(tau)}"
         )
     return (
         f"robot {engine.robot.name!r} has gained {gained:.3g} J by {time:.6g} s that nobody put in: the step of "
         f"{engine.step:g} s is too long for how fast joint {joint!r} moves, {speed:.3g} rad/s or m/s; steps of "
-        f"{better:.2g} s may do{or_midpoint(engine)}"
+        f"{better:.2g} s may do{or_midpoint(engine)}{or_servos(tau)}"
     )
 
 

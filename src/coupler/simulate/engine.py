@@ -213,7 +213,7 @@ class Engine(StepPrograms):
         else:
             result = self._run_with_motors(*inputs, external=f_ext is not None)
         if not np.isfinite(result).all():
-            raise ModelError(why_not(self, state, result))
+            raise ModelError(why_not(self, state, result, tau))
         return result
 
     def advance_batch(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,8 +18,12 @@ _TURN = 0.1  # rad or m: the fastest joint should not move further in a step
 _ODD_STEP = 1e-6  # s: nobody takes shorter steps; numbers have been growing for long
 
 
-def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
-    """Why a step has no finite result, for one state or for the first such state of several."""
+def why_not(engine: Engine, state: np.ndarray, result: np.ndarray, tau: Any = None) -> str:
+    """Why a step has no finite result, for one state or for the first such state of several.
+
+    Args:
+        tau: forces at joints, if they may be those of a controller.
+    """
     robot = engine.robot
     where = [int(i) for i in np.argwhere(~np.isfinite(result).all(axis=-1))[0]] if result.ndim > 1 else []
     failed = state[tuple(where)]
@@ -57,13 +61,18 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray) -> str:
     return (
         f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: a loop cannot close, or "
         f"numbers grow out of bounds (joint {joint!r} is the fastest, with {speed:.3g} rad/s or m/s); {shorter}, or "
-        f"weaker forces{or_midpoint(engine)}, may help"
+        f"weaker forces{or_midpoint(engine)}{or_servos(tau)}, may help"
     )
 
 
 def or_midpoint(engine: Engine) -> str:
     """The default integrator as another way out, for messages about steps of other ones."""
     return ', or integrator="midpoint"' if engine.scene.integrator != "midpoint" else ""
+
+
+def or_servos(tau: Any) -> str:
+    """Servos as another way out, for messages about steps in which a controller acts: they are never too stiff."""
+    return "" if tau is None or not np.any(tau) else ", or servos of the robot in place of a stiff controller"
 
 
 def fastest_joint(engine: Engine, state: np.ndarray) -> tuple[str, float, float]:

@@ -31,6 +31,13 @@ def test_an_obj_gives_its_vertices(tmp_path: Path) -> None:
     np.testing.assert_array_equal(mesh_vertices(obj(tmp_path / "ball.obj", ball())), np.unique(ball(), axis=0))
 
 
+def test_an_obj_may_have_colours_comments_and_other_lines(tmp_path: Path) -> None:
+    lines = ["# v 9 9 9", "v 0 0 0", "vn 0 0 1", "\tv  1\t0 0 0.5 0.5 0.5", "", "v 0 1e0 0 1.0 # a corner", "vt 0 0"]
+    for end in ("\n", "\r\n", "\r"):
+        (tmp_path / "corner.obj").write_bytes(end.join(lines).encode())
+        np.testing.assert_array_equal(mesh_vertices(tmp_path / "corner.obj"), [[0, 0, 0], [0, 1, 0], [1, 0, 0]])
+
+
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
@@ -39,6 +46,7 @@ def test_an_obj_gives_its_vertices(tmp_path: Path) -> None:
         ("block.stl", b"solid nothing\nendsolid", r"block\.stl: it has no vertices; export it again as STL or OBJ"),
         ("block.stl", b"solid\nvertex 1 2\n", r"block\.stl, line 2: 'vertex' wants three numbers, got 'vertex 1 2'"),
         ("block.obj", b"v 1 2 3\nv 1 2 high\n", r"block\.obj, line 2: 'v' wants three numbers"),
+        ("block.obj", b"v 1 2 3\n\nv\n", r"block\.obj, line 3: 'v' wants three numbers, got 'v'"),
         ("block.obj", b"v 1 2 3\nv nan 0 0\n", r"block\.obj: a vertex is not a finite number"),
         ("block.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\nv 1 1 0\n", r"block\.obj: it is flat, .* give a thin Box"),
         ("block.obj", b"v 0 0 0\n", r"block\.obj: it is flat"),

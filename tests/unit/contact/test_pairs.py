@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 
 from coupler import robots
 from coupler.contact.pairs import pairs_of
-from coupler.model import Box, Capsule, Fixed, Free, Plane, Revolute, Robot, RobotBuilder, Rod, Shape, Sphere
+from coupler.model import (
+    Box,
+    Capsule,
+    Fixed,
+    Free,
+    Plane,
+    Revolute,
+    Robot,
+    RobotBuilder,
+    Rod,
+    Shape,
+    Sphere,
+)
 from coupler.spatial import Transform
 
 
@@ -111,3 +124,63 @@ def test_candidates_are_counted() -> None:
     b.shape("ground", Plane(), name="floor")
     b.shape("hand", Capsule(0.05, 0.3), name="finger")
     assert sum(pair.count for pair in pairs_of(b.build())) == np.sum([1, 1, 1, 1, 1, 1, 1, 2, 1])
+
+
+def crowd(rng: np.random.Generator) -> Robot:
+    """Bodies on hinges, welds and a loop, with shapes of all groups; some pairs are excluded, and some are listed."""
+    b, names = RobotBuilder("crowd"), ["ground", *(f"body{i}" for i in range(12))]
+    for i, name in enumerate(names[1:]):
+        b.body(name, 1.0, inertia=(0.1, 0.1, 0.1))
+        kind = (Revolute(), Revolute(), Fixed())[rng.integers(3)]
+        b.joint(f"joint{i}", kind, names[rng.integers(i + 1)], name, rng.normal(size=3))
+    for x, name in enumerate(("post", "beam")):
+        b.body(name, 1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, Revolute(), "ground", name, (x, 0, 0))
+    b.loop("rod", Rod(1.0), "post", "beam", (0, 0.1, 0), (0, 0.1, 0))
+    names += ["post", "beam"]
+    for i in range(40):
+        group, meets = (int(rng.choice([0, 1, 2, 3, 1 << 70])) for _ in "ab")  # whole numbers of any size
+        b.shape(names[rng.integers(len(names))], Sphere(0.1), name=f"shape{i}", group=group, meets=meets)
+    for _ in range(6):
+        b.exclude(*(names[i] for i in rng.choice(len(names), 2, replace=False)))
+    for first, second in {tuple(sorted(rng.choice(40, 2, replace=False))) for _ in range(8)}:
+        b.contact_pair(f"shape{first}", f"shape{second}", 0.3)
+    return b.build()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pairs_are_those_that_are_found_by_asking_for_one_after_the_other(seed: int) -> None:
+    robot = crowd(np.random.default_rng(seed))
+    link = {name: place[0] for name, place in robot.tree.place.items()}
+    ends = [*((j.parent, j.child) for j in robot.joints), *((k.predecessor, k.successor) for k in robot.loops)]
+    apart = {frozenset(link[body] for body in pair) for pair in ends} | {frozenset((i,)) for i in link.values()}
+    apart = {links for links in apart if 0 not in links or len(links) == 1}
+    excluded, listed = (
+        {frozenset(pair) for pair in pairs}
+        for pairs in (robot.exclusions, [(pair.first, pair.second) for pair in robot.contact_pairs])
+    )
+    expected = list[tuple[str, str]]()
+    for a, b in combinations([s for s in robot.shapes if s.touches or any(s.name in pair for pair in listed)], 2):
+        free = frozenset((link[a.body], link[b.body])) not in apart and frozenset((a.body, b.body)) not in excluded
+        may = free and (a.group & b.meets or b.group & a.meets)
+        if may or (frozenset((a.name, b.name)) in listed and link[a.body] != link[b.body]):
+            expected.append((b.name, a.name) if link[a.body] == 0 else (a.name, b.name))
+    assert names(robot) == expected
+
+
+def test_thousands_of_shapes_on_one_body_are_not_compared_with_each_other() -> None:
+    asked = 0
+
+    class Counted(int):
+        def __and__(self, other: int) -> int:
+            nonlocal asked
+            asked += 1
+            return int(self) & other
+
+    b = RobotBuilder("gravel")
+    b.body("gravel", 1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("free", Free(), "ground", "gravel")
+    for i in range(3000):
+        b.shape("gravel", Sphere(0.01), (0.0, 0.0, 0.01 * i), group=Counted(1))
+    b.shape("ground", Plane(), name="floor")
+    assert len(pairs_of(b.build())) == 3000 and asked < 100

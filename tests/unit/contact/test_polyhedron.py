@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from coupler.contact.collision import polyhedron as polyhedron_module
 from coupler.contact.collision.polyhedron import Polyhedron, polyhedron
 from mesh_samples import STAIR, ball, grid, rim
 from transforms import random_transform
@@ -60,3 +61,13 @@ def test_hulls_are_those_of_qhull(seed: int) -> None:
     volume, gap = closed(hull)
     assert volume == pytest.approx(peer.computeVolume(), rel=1e-12)
     assert gap < 1e-13
+
+
+def test_a_hull_does_not_depend_on_how_many_points_are_compared_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = np.random.default_rng(3).normal(size=(100, 3))
+    whole = polyhedron(points, 12)
+    monkeypatch.setattr(polyhedron_module, "_BLOCK", 7)
+    in_blocks = polyhedron(points, 12)
+    assert whole is not None and in_blocks is not None
+    np.testing.assert_array_equal(whole.corners, in_blocks.corners)
+    assert in_blocks.distance(points) == pytest.approx(whole.distance(points), rel=1e-12)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import coupler
+import pendulums
 from coupler import Robot, RobotBuilder, Simulation, SimulationError
 from coupler.contact.restitution import Restitution
 from coupler.model import Actuator, Free, ModelError, ModelWarning, Revolute, Sphere, Spherical
@@ -166,6 +167,23 @@ def test_a_step_that_is_refused_names_the_fastest_joint_and_a_shorter_step() -> 
         pytest.raises(ModelError, match=r"joint 'joint' is the fastest, with .*; much shorter steps, or weaker forces"),
     ):
         take(simulation, 1000)
+
+
+def test_a_controller_that_is_too_stiff_for_a_step_is_told_of_servos_which_never_are() -> None:
+    """A damper d at an inertia m makes an explicit step of h unstable from d h = 2 m on."""
+    robot, damping = pendulums.pendulum(Revolute((0, 1, 0))), 3000.0
+    told = "steps of .*, or servos of the robot in place of a stiff controller"
+    with pytest.raises(ModelError, match=told):
+        Simulation(robot, v=[0.1]).run(1.0, lambda t, q, v: -damping * v)
+    with pytest.raises(ModelError, match=r"not possible: .* weaker forces, or servos of the robot"):
+        Simulation(robot).step([1e308])
+    servo = robot.with_actuators([Actuator("hold", "joint0", "position", stiffness=10.0 * damping, damping=damping)])
+    held = Simulation(servo, v=[0.1])
+    held.run(1.0, motors=coupler.actuator_positions(servo, held.q))
+    assert abs(held.v[0]) < 1e-3
+    with pytest.raises(ModelError, match="too long") as passive:
+        Simulation(pendulum(), v=FAST, integrator="euler").run(1.0)
+    assert "servos" not in str(passive.value)
 
 
 def test_a_run_is_watched_by_its_own_watch_alone() -> None:

@@ -411,14 +411,14 @@ def test_a_closed_log_takes_no_more_rows(robot: Robot) -> None:
     assert len(writer.log()) == 2
 
 
-def test_rows_are_written_each_second_and_slow_ones_at_once(
+def test_rows_are_written_each_half_second_and_slow_ones_at_once(
     robot: Robot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 0.0
     monkeypatch.setattr(writer_module, "monotonic", lambda: now)
     path, seen = tmp_path / "run.clog", list[int]()
     with LogWriter(path, robot, 1e-3, NAMES) as writer:
-        for k, pause in enumerate([0.25] * 8 + [0.75] * 4 + [5.0] * 3):
+        for k, pause in enumerate([0.125] * 8 + [0.375] * 4 + [2.5] * 3):
             now += pause
             writer.append(**row(robot, k))
             seen.append(len(Log.load(path)) if path.exists() else 0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
@@ -112,8 +113,11 @@ def _obj_faces(path: Path, data: bytes) -> np.ndarray:
 
 def _rows(path: Path, data: bytes, word: str) -> np.ndarray:
     """The three numbers after a word, in all lines that begin with it."""
-    rows = []
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    lines, rows = data.decode("utf-8", "replace").splitlines(), []
+    chosen = [line for line in lines if line.split(None, 1)[:1] == [word]]
+    with suppress(ValueError):  # NumPy reads them four times as fast, but does not say in which line it fails
+        return np.loadtxt(chosen, usecols=(1, 2, 3), comments=None, ndmin=2) if chosen else np.zeros((0, 3))
+    for number, line in enumerate(lines, 1):
         first, *values = line.split(maxsplit=4) or [""]
         if first == word:
             try:
