@@ -36,6 +36,7 @@ from mesh_samples import BLOCK, TRIANGLES, ascii_stl, binary_stl, obj
 from models_folder import ABSENT, FOLDER
 from mutations import CHANGES, SNIPPETS, TEXT_CHANGES, TOKENS, VALUES, Change, Recipe, damaged, mutated
 from sdf_samples import ARMS, BIPED, FOUR_BAR
+from transmission_samples import driven_arm
 
 HANG = 60  # s: longer than any file may take on a machine that is busy with other things
 LARGEST = 60_000  # bytes of a file that is damaged; the larger it is, the slower, and the less often it is taken
@@ -90,12 +91,13 @@ def texts(suffix: str) -> list[bytes]:
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[bytes]]:
     folder, found = tmp_path_factory.mktemp("saved"), {suffix: list[bytes]() for suffix in (".urdf", ".xml", ".sdf")}
-    for name in ("four_bar", "slider_crank", "mit_humanoid_leg", "tello"):
+    bundled = [robots.load(name) for name in ("four_bar", "slider_crank", "mit_humanoid_leg", "tello")]
+    for robot in (*bundled, driven_arm()):
         for suffix, files in found.items():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ModelWarning)
                 try:
-                    files.append(robots.load(name).save(folder / f"{name}{suffix}").read_bytes())
+                    files.append(robot.save(folder / f"{robot.name}{suffix}").read_bytes())
                 except ModelError:  # MJCF cannot hold all of them
                     continue
     return found
