@@ -21,13 +21,15 @@ def driven_arm() -> Robot:
     """The arm, with an actuator on each kind of transmission."""
     b = arm()
     for actuator in actuators("upper", "lower"):
-        b.actuator(actuator.name, actuator.along or {}, actuator.kind, stiffness=actuator.stiffness, damping=actuator.damping)
+        b.actuator(
+            actuator.name, actuator.along or {}, actuator.kind, stiffness=actuator.stiffness, damping=actuator.damping
+        )
     return b.build()
 
 
 def actuators(first: str, second: str) -> list[Actuator]:
     """An actuator on each kind of transmission, between the ground and two bodies."""
-    drum, ball = Around(first, 0.03, (0.1, 0, 0.05), (0, 1, 0.1)), Around(second, 0.02, (0.1, 0, 0), side=(0.1, 0.3, 0))
+    drum, ball = Around(first, 0.03, (0.1, 0, 0.05), (0, 1, 0.1)), Around(second, 0.02, (0.1, 0, 0))
     rope = Cable([("ground", (0.1, 0, 0.2)), (first, (0.3, 0, 0.1)), (second, (0.1, 0.01, 0.05))], [1.0, 0.5])
     belt = Cable([("ground", (-0.2, 0, 0.1)), drum, (first, (0.35, 0.02, -0.1)), ball, (second, (0.2, 0, 0))])
     crank = SliderCrank("ground", second, 1.5, at=(-0.5, 0.1, 0), meets=(0.1, 0, 0), axis=(1, 0.2, 0.1))

@@ -15,6 +15,7 @@ import numpy as np
 from coupler.graph import Executable, compile
 from coupler.graph.interning import uncollected
 from coupler.model import ModelError, Robot
+from coupler.model.actuators import too_short_rods
 from coupler.model.numbers import as_array
 from coupler.model.robot import check_robot
 from coupler.model.wording import clipped, in_state
@@ -164,8 +165,8 @@ class _Compiled:
         except ModelError as error:
             raise ModelError(f"{error}{in_state(state)}") from None
         raise ModelError(
-            f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero, or a "
-            "number too large?"
+            f"robot {robot.name!r}: there is no finite result{in_state(state)}; is a loop singular, a mass zero,"
+            f"{too_short_rods(robot)} or a number too large?"
         )
 
 

@@ -54,6 +54,7 @@ def _actuators(robot: Robot) -> list[dict[str, Any]]:
             "name": actuator.name,
             "kind": actuator.kind,
             "gears": dict(actuator.gears),
+            "along": None if actuator.along is None else repr(actuator.along),
             "effort": [limit if np.isfinite(limit) else None for limit in actuator.effort],
             "speed": actuator.speed if np.isfinite(actuator.speed) else None,
         }

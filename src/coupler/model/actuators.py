@@ -11,7 +11,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import check_unmasked, numbers
-from coupler.model.transmissions import Transmission
+from coupler.model.transmissions import SliderCrank, Transmission
 from coupler.model.wording import clipped, listed
 
 if TYPE_CHECKING:
@@ -246,3 +246,9 @@ def path_of(robot: Robot, along: Transmission, what: str) -> dict[int, list[int]
         names = listed(dict.fromkeys(end.body for end in along.ends))
         raise ModelError(f"{what}: it can drive nothing, as no joint moves {names} relative to each other")
     return dict(sorted(carried.items(), key=lambda way: (robot.cluster_tree.cluster_of[way[0]], way[0])))
+
+
+def too_short_rods(robot: Robot) -> str:
+    """A suspicion for messages about results that are not finite: slider-cranks have no position out of their reach."""
+    rods = [actuator.name for actuator in robot.actuators if isinstance(actuator.along, SliderCrank)]
+    return f" the rod of {listed(rods)} too short," if rods else ""

@@ -8,6 +8,7 @@ import numpy as np
 
 from coupler.contact.step.dead_points import DEAD_POINT, loops_near_dead_points
 from coupler.model import ModelError
+from coupler.model.actuators import too_short_rods
 from coupler.model.tolerances import TINY
 from coupler.model.wording import in_state
 
@@ -59,9 +60,9 @@ def why_not(engine: Engine, state: np.ndarray, result: np.ndarray, tau: Any = No
     joint, speed, better = fastest_joint(engine, failed)
     shorter = f"steps of {better:.2g} s from the start" if better > _ODD_STEP else "much shorter steps"
     return (
-        f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: a loop cannot close, or "
-        f"numbers grow out of bounds (joint {joint!r} is the fastest, with {speed:.3g} rad/s or m/s); {shorter}, or "
-        f"weaker forces{or_midpoint(engine)}{or_servos(tau)}, may help"
+        f"robot {robot.name!r}: a step of {engine.step:g} s is not possible{in_state(where)}: a loop cannot close,"
+        f"{too_short_rods(robot)} or numbers grow out of bounds (joint {joint!r} is the fastest, with {speed:.3g} "
+        f"rad/s or m/s); {shorter}, or weaker forces{or_midpoint(engine)}{or_servos(tau)}, may help"
     )
 
 

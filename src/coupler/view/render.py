@@ -113,7 +113,7 @@ class Stage:
             T = figure.pose(poses, solid.body)
             painted.append(Painted(solid.surface.moved(T[:3, :3], T[:3, 3]), colour[:3], solid.flat))
         thin = 0.0018 * figure.size
-        for lines in (figure.springs(poses), figure.rod_ends(poses)):
+        for lines in (figure.springs(poses), figure.rod_ends(poses), figure.cables(poses)):
             if len(lines):
                 painted.append(Painted(joined(bar(a, b, thin) for a, b in lines if (a != b).any()), _GRID * 0.5))
         points, forces = self._recording.pressed(row)

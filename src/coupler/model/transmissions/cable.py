@@ -47,19 +47,17 @@ class Cable(Transmission):
 
     A positive force lengthens it. With shares below zero, a positive force pulls. A cable may be given forces of either
     sign: limits of an actuator's effort keep it from pushing.
+
+    Args:
+        points: the points that it runs over, in order: pairs of a body, or "ground", and a point on it, 3, m. What
+            it runs around is `Around(...)` between two points.
+        shares: how much of the length between two points counts, for each two points: 1 by default, ½ behind a
+            pulley with two falls, 0 where the cable is interrupted. One number stands for all.
     """
 
     pattern: tuple[tuple[str, bool], ...]  # of all ends: a point or the kind of a shape, and whether the side is given
 
     def __init__(self, points: Any, shares: Any = 1.0) -> None:
-        """Describes a cable.
-
-        Args:
-            points: the points that it runs over, in order: pairs of a body, or "ground", and a point on it, 3, m. What
-                it runs around is `Around(...)` between two points.
-            shares: how much of the length between two points counts, for each two points: 1 by default, ½ behind a
-                pulley with two falls, 0 where the cable is interrupted. One number stands for all.
-        """
         described = [_described(i, part) for i, part in enumerate(_parts(points), 1)]
         ends, figures = [end for end, _, _ in described], [number for _, _, numbers in described for number in numbers]
         self._put("pattern", tuple(kind for _, kind, _ in described))

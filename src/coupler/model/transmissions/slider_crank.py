@@ -18,23 +18,21 @@ class SliderCrank(Transmission):
     """A rod from a point of a body to a slider on an axis of another; its position is that of the slider, m.
 
     The rod has no mass. The slider is on the near side of the crank's point, seen along the axis.
+
+    Args:
+        slider: the body, or "ground", along an axis of which the slider moves.
+        crank: the body, or "ground", that the rod turns.
+        rod: the length of the rod, m.
+        at: 3, where the slider's position is zero, on its body, m.
+        meets: 3, the point of the crank, on its body, m.
+        axis: 3, the slider's axis, in the axes of its body; its length does not matter.
+        gear: a factor on the position.
     """
 
     def __init__(
         self, slider: str, crank: str, rod: float, at: Any = (0, 0, 0), meets: Any = (0, 0, 0), axis: Any = (0, 0, 1),
         gear: float = 1.0,
     ) -> None:  # fmt: skip
-        """Describes a slider-crank.
-
-        Args:
-            slider: the body, or "ground", along an axis of which the slider moves.
-            crank: the body, or "ground", that the rod turns.
-            rod: the length of the rod, m.
-            at: 3, where the slider's position is zero, on its body, m.
-            meets: 3, the point of the crank, on its body, m.
-            axis: 3, the slider's axis, in the axes of its body; its length does not matter.
-            gear: a factor on the position.
-        """
         what = "a slider-crank"
         length = float(numbers(f"{what}: its rod", rod, (), least=0.0))
         factor, along = float(numbers(f"{what}: its gear", gear, ())), numbers(f"{what}: its axis", axis, (3,))

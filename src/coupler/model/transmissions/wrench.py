@@ -21,22 +21,20 @@ class Wrench(Transmission):
     Without another body, such as for a propeller, it has a velocity, but no position that a servo could follow. With
     another one, the position is what the body has moved and turned, seen from there, times force and moment; a turn
     counts as its rotation vector.
+
+    Args:
+        body: the body that it acts on.
+        force: 3, the force by unit of the actuator's force.
+        moment: 3, the moment by unit of the actuator's force, m.
+        at, turned: a frame on the body: force and moment act at its origin, along its axes.
+        against: the body that feels the opposite, or "ground"; force and moment are then along its axes.
+        origin, origin_turned: a frame on that body. Where both frames agree, the position is zero.
     """
 
     def __init__(
         self, body: str, force: Any = (0, 0, 0), moment: Any = (0, 0, 0), at: Place = (0, 0, 0), turned: Any = None,
         *, against: str | None = None, origin: Place = (0, 0, 0), origin_turned: Any = None,
     ) -> None:  # fmt: skip
-        """Describes a wrench.
-
-        Args:
-            body: the body that it acts on.
-            force: 3, the force by unit of the actuator's force.
-            moment: 3, the moment by unit of the actuator's force, m.
-            at, turned: a frame on the body: force and moment act at its origin, along its axes.
-            against: the body that feels the opposite, or "ground"; force and moment are then along its axes.
-            origin, origin_turned: a frame on that body. Where both frames agree, the position is zero.
-        """
         what = "a wrench"
         parts = [numbers(f"{what}: its {n}", x, (3,)) for n, x in (("moment", moment), ("force", force))]
         if not np.any(parts):

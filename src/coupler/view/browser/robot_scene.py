@@ -54,6 +54,7 @@ class RobotScene:
             self._meshes.append(mesh)
         thin = 0.0022 * figure.size
         self._springs = _lines(scene, "/springs", _SPRING, thin) if figure.robot.elements else None
+        self._cables = _lines(scene, "/cables", _SPRING, thin) if len(figure.cables(self.poses)) else None
         self._rods = _lines(scene, "/rods", rgb(ACCENT), 4.0 * thin) if len(figure.rod_ends(self.poses)) else None
         self._gaps = _lines(scene, "/loops", rgb(ACCENT), 1.5 * thin) if len(figure.loop_ends(self.poses)) else None
         self.show(self.poses)
@@ -69,6 +70,7 @@ class RobotScene:
                 frame.wxyz, frame.position = places[i, :4], places[i, 4:]
             for lines, points in (
                 (self._springs, self.figure.springs),
+                (self._cables, self.figure.cables),
                 (self._rods, self.figure.rod_ends),
                 (self._gaps, self.figure.loop_ends),
             ):

@@ -9,8 +9,9 @@ import numpy as np
 
 from coupler.grouping import grouped
 from coupler.kinematics import body_poses
-from coupler.model import Mesh, Plane, Robot
+from coupler.model import Cable, Mesh, Plane, Robot, SliderCrank
 from coupler.model.loops import Rod
+from coupler.model.transmissions import End
 from coupler.model.tree import GROUND
 from coupler.model.wording import counted
 from coupler.view.figure.colours import ACCENT, METAL, Colouring, body_colours
@@ -173,6 +174,25 @@ class Figure:
             end = self.at(poses, element.second, element.second_point)
             coils.append(_coil(start, end, 0.012 * self.size))
         return np.concatenate(coils)
+
+    def cables(self, poses: np.ndarray) -> np.ndarray:
+        """The straight ways of cables and rods between the points of bodies, (lines, 2, 3), m.
+
+        A cable around a shape is drawn straight.
+        """
+        lines = [np.zeros((0, 2, 3))]
+        for actuator in self.robot.actuators:
+            along = actuator.along
+            if isinstance(along, Cable):
+                corners = [end for end in along.parts if isinstance(end, End)]
+                shown = along.shares != 0.0
+            elif isinstance(along, SliderCrank):
+                corners, shown = list(along.ends), np.array([True])
+            else:
+                continue
+            points = np.array([self.at(poses, end.body, end.at.r) for end in corners])
+            lines.append(np.stack([points[:-1], points[1:]], axis=1)[shown])
+        return np.concatenate(lines)
 
     def at(self, poses: np.ndarray, body: str, point: Any) -> np.ndarray:
         """A point of a body, given in its frame (3), in the world, m."""
