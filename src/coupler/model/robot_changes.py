@@ -16,12 +16,12 @@ from coupler.graph import Backend
 from coupler.model.actuators import Actuator
 from coupler.model.closed_forms import tells_of_closure
 from coupler.model.closed_forms.choice import ClosureChoice
-from coupler.model.errors import ModelError
+from coupler.model.errors import ModelError, warn
 from coupler.model.grounds import floor_shape, terrain_shape
 from coupler.model.names import named
 from coupler.model.numbers import numbers
 from coupler.model.parameter_layout import GivenParameters, ParameterLayout, layout_of
-from coupler.model.parameters import checked_parameters, parameters_of
+from coupler.model.parameters import LENGTHS, checked_parameters, parameters_of
 from coupler.model.places import Place, placed
 from coupler.model.robot_actuators import actuators_of
 from coupler.model.robot_states import RobotStates
@@ -100,6 +100,13 @@ class RobotChanges(RobotStates):
         variants = base.__dict__.setdefault("_variants", {})
         if layout not in variants:
             variants[layout] = variant_of(base, layout)
+            lengths = [name for name in values if name.startswith(LENGTHS)]
+            if base.precision and lengths:
+                warn(
+                    f"robot {base.name!r}: rows of its loops were dropped, because its numbers are rounded; whether "
+                    f"they still follow from the others is not checked for other values of {listed(lengths)}. A robot "
+                    "with exact numbers has no such rows"
+                )
         return base._given(variants[layout], layout, layout.pack(values), values)
 
     def of_states(self, batch: tuple[int, ...], states: slice | int | np.ndarray) -> Robot:

@@ -285,3 +285,17 @@ def test_a_ring_with_a_wrong_link_is_refused(tmp_path: Path) -> None:
         (tmp_path / "wrong.urdf").write_text(fewer(root, digits))
         with pytest.raises(ModelError, match=r"cannot (close|move)"):
             loaded(tmp_path / "wrong.urdf")
+
+
+def test_other_lengths_of_rounded_loops_are_told_to_be_unchecked(tmp_path: Path) -> None:
+    """Of an exact robot, a hinge that does not fit is refused; of a rounded one, its rows are gone."""
+    exact, place = hung(Revolute).build(), np.array([0.5, 0.5, 0.6])
+    moved = exact.with_parameters({"at:joint1": place})
+    with pytest.raises(ModelError, match="does not close"):
+        coupler.forward_dynamics(moved, exact.neutral(), np.zeros(1), np.zeros(1))
+    found = loaded(rounded(exact, ".urdf", 5, tmp_path))
+    with pytest.warns(ModelWarning, match=r"dropped.*not checked for other values of 'at:joint1'"):
+        found.with_parameters({"at:joint1": place})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found.with_parameters({"mass:leaf": 3.0})
