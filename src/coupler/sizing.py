@@ -172,7 +172,7 @@ def size_actuators(
     kinds = {joint.name: joint.kind.kind for joint in robot.joints}
     return ActuatorSizing(
         tuple(robot.actuator_names),
-        tuple(kinds[motor.joints[0]] != "prismatic" for motor in robot.actuators),
+        tuple(motor.along.turns if motor.along else kinds[motor.joints[0]] != "prismatic" for motor in robot.actuators),
         t,
         actuator_positions(robot, q),
         actuator_velocities(robot, q, v),

@@ -258,6 +258,27 @@ def test_saved_they_are_read_again(suffix: str, tmp_path: Any) -> None:
     assert "belt" in repr(again.actuators[1])
 
 
+def test_the_size_of_a_winch() -> None:
+    """Tensions along a motion, in m and N: they do the work of the weight that is lifted."""
+    robot = (
+        arm()
+        .build()
+        .with_actuators(
+            [
+                Actuator("rope", Cable([("ground", (0.5, 0, 0.6)), ("lower", (0.2, 0, 0))], -1.0)),
+                Actuator("twist", Wrench("lower", moment=(0, 1, 0), against="upper")),
+            ]
+        )
+    )
+    t = np.linspace(0.0, 1.0, 400)
+    way = np.stack([0.3 * np.sin(np.pi * t / 2) ** 2, 0.1 * t], axis=1)
+    v, a = (np.gradient(way, t, axis=0), np.gradient(np.gradient(way, t, axis=0), t, axis=0))
+    sizing = coupler.size_actuators(robot, t, way, v, a)
+    assert sizing.turning == (False, True)
+    power = np.einsum("ij,ij->i", coupler.inverse_dynamics(robot, way, v, a), v)
+    assert sizing.powers.sum(axis=1) == pytest.approx(power, abs=1e-9 * np.abs(power).max())
+
+
 REFUSED = [
     (lambda: Cable([("upper", (0, 0, 0))]), "from a point to a point"),
     (lambda: Cable("upper"), "pairs of a body and a point, got 'upper'"),

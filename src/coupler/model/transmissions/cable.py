@@ -90,9 +90,9 @@ class Cable(Transmission):
             if kind == _POINT:
                 parts.append(end)
                 continue
-            axis = end.at.E[2] if kind == _CYLINDER else None
-            side = end.at.r + end.at.E.T @ values[1:] if sided else None
-            parts.append(Around(end.body, float(values[0]), end.at.r, axis, side))
+            axis = tuple(end.at.E[2].tolist()) if kind == _CYLINDER else None
+            side = tuple((end.at.r + end.at.E.T @ values[1:]).tolist()) if sided else None
+            parts.append(Around(end.body, float(values[0]), tuple(end.at.r.tolist()), axis, side))
         return parts
 
     def position(self, frames: Sequence[Transform], numbers: Array) -> Array:

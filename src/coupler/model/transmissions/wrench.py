@@ -54,6 +54,11 @@ class Wrench(Transmission):
         """Whether another body feels the opposite."""
         return len(self.ends) == 2
 
+    @property
+    def turns(self) -> bool:  # type: ignore[override]
+        """Whether it is a moment alone."""
+        return not self.numbers[3:].any()
+
     def position(self, frames: Sequence[Transform], numbers: Array) -> Array:
         if len(frames) == 1:
             return np.array(0.0)
