@@ -317,5 +317,11 @@ def test_ends_that_do_not_fit_the_robot_are_refused() -> None:
 
 def test_a_rod_that_is_too_short_is_told() -> None:
     robot = arm().build().with_actuators([Actuator("a", SliderCrank("ground", "lower", 0.01, axis=(0, 1, 0)))])
-    with pytest.raises(ModelError, match=r"no finite result.*the rod of 'a' too short"):
-        coupler.actuator_positions(robot, robot.neutral())
+    for compute in (
+        lambda: coupler.actuator_positions(robot, robot.neutral()),
+        lambda: coupler.forward_dynamics(robot, robot.neutral(), np.zeros(2), motors=[1.0]),
+    ):
+        with pytest.raises(ModelError, match=r"no finite result.*the rod of 'a' too short"):
+            compute()
+    with pytest.raises(ModelError, match=r"the rod of 'a' too short"):
+        Simulation(robot, 1e-3).step(motors=[1.0])

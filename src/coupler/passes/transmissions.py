@@ -16,7 +16,7 @@ from coupler.graph import Buffer, Slot, Vector, View, Window, constants, fields,
 from coupler.grouping import grouped
 from coupler.model import Robot
 from coupler.model.actuators import path_of
-from coupler.model.transmissions import Transmission
+from coupler.model.transmissions import Transmission, displaced
 from coupler.passes.along_joints import across_joints
 from coupler.passes.body import Body, Moving
 from coupler.passes.cluster import Visit
@@ -24,7 +24,7 @@ from coupler.passes.records import Record, entry, numbered, provided
 from coupler.passes.shape import ClusterShape
 from coupler.passes.sweep import Sweep
 from coupler.passes.windows import ClusterWindows
-from coupler.spatial import Transform, cross, skew
+from coupler.spatial import Transform
 
 
 class PlacedBody(Record):
@@ -277,7 +277,7 @@ def _accelerating(along: Transmission, moving: Flags) -> Any:
         motions = {i: _of_end(row, i, ("end_v", "end_a")) for i in ends}
 
         def velocity(time: Any) -> Any:
-            later = [_later(link, motions[i][0], time) if moving[i] else link for i, link in enumerate(links)]
+            later = [displaced(link, time * motions[i][0]) if moving[i] else link for i, link in enumerate(links)]
             forces = along.wrenches(_frames(row, moving, later), numbers)
             return sum((forces[i] @ motions[i][0] for i in ends), np.array(0.0))
 
@@ -285,11 +285,6 @@ def _accelerating(along: Transmission, moving: Flags) -> Any:
         row.total = jvp(velocity, np.array(0.0), np.array(1.0)) + sum(forces[i] @ motions[i][1] for i in ends)
 
     return accelerate_transmission
-
-
-def _later(X: Transform, v: Any, time: Any) -> Transform:
-    """A transform from the world after a short time, to first order, for the velocity of its frame in the world."""
-    return Transform(X.E - time * (X.E @ skew(v[:3])), X.r + time * (v[3:] + cross(v[:3], X.r)))
 
 
 def _add_position(row: View) -> None:

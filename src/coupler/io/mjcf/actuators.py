@@ -20,7 +20,7 @@ from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.transmissions import LeftOut, is_at_ball, is_still, way_of
 from coupler.io.mjcf.tree import Tree
 from coupler.io.taken_names import TakenNames
-from coupler.model import RobotBuilder, Transmission
+from coupler.model import RobotBuilder
 from coupler.model.wording import counted
 
 _FIXED, _AFFINE = 0, 1  # gains
@@ -46,7 +46,7 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
         gain = law.pop("gain")
         if scale := law.pop("scale", None):
             scaled.append(f"{name or i + 1!r} = {scale}")
-        if isinstance(way, Transmission):
+        if not isinstance(way, dict):
             with files.root.blamed():
                 builder.actuator(name or taken.numbered("actuator"), way.scaled(gain), **law)
             continue

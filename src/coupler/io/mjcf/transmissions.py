@@ -16,7 +16,7 @@ from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.names import PartNames
 from coupler.io.mjcf.tendons import cable_of
 from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, along_carriers, gears_of, pose, works
-from coupler.model import SliderCrank, Transmission, Wrench
+from coupler.model import Cable, SliderCrank, Transmission, Wrench
 from coupler.model.transmissions import End
 from coupler.spatial import Transform
 
@@ -25,6 +25,9 @@ _LEFT_OUT = {  # the others, for one and for several
     _TENDON: ("actuator at a tendon that runs through a shape", "actuators at tendons that run through shapes"),
     _BODY: ("adhesion actuator", "adhesion actuators"),
 }
+
+
+Known = Cable | SliderCrank | Wrench
 
 
 class LeftOut(Exception):
@@ -37,7 +40,7 @@ def driven_tendons(model: Compiled, names: PartNames) -> set[int]:
     return {tendon for tendon in tendons if model.joint_sum(tendon) is not None or cable_of(model, names, tendon)}
 
 
-def way_of(model: Compiled, tree: Tree, i: int) -> dict[str, Any] | Transmission:
+def way_of(model: Compiled, tree: Tree, i: int) -> dict[str, Any] | Known:
     """What an actuator moves: joints, each with a gear, or a transmission.
 
     Raises:
@@ -55,7 +58,7 @@ def way_of(model: Compiled, tree: Tree, i: int) -> dict[str, Any] | Transmission
     return way
 
 
-def _transmission(model: Compiled, tree: Tree, i: int) -> Transmission | None:
+def _transmission(model: Compiled, tree: Tree, i: int) -> Known | None:
     """The transmission of an actuator whose gear depends on the pose; None for gears of joints.
 
     Raises:

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from coupler.graph import vjp
 from coupler.model.axes import plane_across
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
 from coupler.model.places import placed
-from coupler.model.transmissions.transmission import Array, End, Transmission, end_at, force_at
+from coupler.model.transmissions.transmission import Array, End, Transmission, end_at
 from coupler.model.transmissions.wrapping import length_around_cylinder, length_around_sphere
 from coupler.model.wording import clipped
 from coupler.rotation import unit
@@ -69,7 +68,7 @@ class Cable(Transmission):
         values = numbers("the shares of a cable", shares, (corners.count(True) - 1,), spread=True)
         if not values.any():
             raise ModelError("the shares of a cable are all zero: its length never changes")
-        self._set(ends, [*values, *figures])
+        super().__init__(ends, [*values, *figures])
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -103,24 +102,8 @@ class Cable(Transmission):
             total = total + share * length
         return total
 
-    def wrenches(self, frames: Sequence[Transform], numbers: Array) -> list[Array]:
-        wrenches: list[Array] = [np.zeros(6) for _ in frames]
-        for share, i, j, around in self._stretches(frames, numbers):
-            a, b = frames[i], frames[j]
-            if around is None:
-                along = _direction(b.r - a.r)
-                forces = [-along, along]
-            else:
-                slopes = vjp(around.length, _seen(around.frame, a, b), np.array(1.0))
-                forces = [around.frame.E.T @ slope for slope in (slopes[:3], slopes[3:])]
-            for number, frame, force in zip((i, j), (a, b), forces, strict=True):
-                wrench = force_at(frame.r, share * force)
-                wrenches[number] = wrenches[number] + wrench
-                if around is not None:  # which bears the sum
-                    wrenches[around.number] = wrenches[around.number] - wrench
-        return wrenches
-
     def scaled(self, factor: float) -> Cable:
+        """The same with this factor on its position."""
         values, count = np.array(self.numbers), len(self.shares)
         values[:count] *= factor
         return self._with(numbers=values)
@@ -196,10 +179,6 @@ def _seen(frame: Transform, a: Transform, b: Transform) -> Array:
 
 
 def _length(gap: Array) -> Array:
-    return np.sqrt(gap @ gap)
-
-
-def _direction(gap: Array) -> Array:
-    """The direction of a stretch; zero where its points meet, so that a tension has none."""
+    """The length of a stretch; where its points meet, a tension has no direction, and the length no slope."""
     square = gap @ gap
-    return np.where(square > 0.0, gap / np.sqrt(np.where(square > 0.0, square, 1.0)), 0.0)
+    return np.where(square > 0.0, np.sqrt(np.where(square > 0.0, square, 1.0)), 0.0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from coupler.model.errors import ModelError
 from coupler.model.numbers import numbers
-from coupler.model.transmissions.transmission import Array, Transmission, end_at, force_at
+from coupler.model.transmissions.transmission import Array, Transmission, end_at
 from coupler.rotation import unit
 from coupler.spatial import Transform
 
@@ -39,33 +39,19 @@ class SliderCrank(Transmission):
         if not along.any() or not factor or not length:
             raise ModelError(f"{what}: its axis, its gear and the length of its rod must not be zero")
         ends = end_at(f"{what}: its slider", (slider, at)), end_at(f"{what}: its crank", (crank, meets))
-        self._set(ends, [factor, length, *unit(along)])
+        super().__init__(ends, [factor, length, *unit(along)])
 
     def position(self, frames: Sequence[Transform], numbers: Array) -> Array:
-        gap, axis = self._seen(frames, numbers)
-        return numbers[0] * (axis @ gap - self._along(gap, axis, numbers[1]))
-
-    def wrenches(self, frames: Sequence[Transform], numbers: Array) -> list[Array]:
-        gap, axis = self._seen(frames, numbers)
+        gear, rod = numbers[0], numbers[1]
+        gap, axis = frames[1].r - frames[0].r, frames[0].E.T @ numbers[2:]
         height = axis @ gap
-        force = numbers[0] * (axis - (height * axis - gap) / self._along(gap, axis, numbers[1]))
-        wrench = force_at(frames[1].r, force)
-        return [-wrench, wrench]
+        square = height * height + rod * rod - gap @ gap  # of the part of the rod along the axis
+        reaches = np.where(square > 0.0, 1.0, np.nan)  # out of reach there is no position, and no force
+        return gear * reaches * (height - np.sqrt(np.where(square > 0.0, square, 1.0)))
 
     def scaled(self, factor: float) -> SliderCrank:
+        """The same with this factor on its position."""
         return self._with(numbers=np.array([factor * self.numbers[0], *self.numbers[1:]]))
-
-    @staticmethod
-    def _seen(frames: Sequence[Transform], numbers: Array) -> tuple[Array, Array]:
-        """The way from the slider's origin to the crank's point, and the slider's axis, in the world."""
-        return frames[1].r - frames[0].r, frames[0].E.T @ numbers[2:]
-
-    @staticmethod
-    def _along(gap: Array, axis: Array, rod: Array) -> Array:
-        """The part of the rod along the axis; NaN where the rod is too short."""
-        height = axis @ gap
-        square = height * height + rod * rod - gap @ gap
-        return np.where(square > 0.0, np.sqrt(np.where(square > 0.0, square, 1.0)), np.nan)
 
     def __repr__(self) -> str:
         (slider, at), (crank, meets), (gear, rod, *axis) = *self.ends, self.numbers.tolist()

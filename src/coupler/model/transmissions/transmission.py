@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from coupler.graph import vjp
 from coupler.model.errors import ModelError
 from coupler.model.names import named
 from coupler.model.numbers import numbers
 from coupler.model.places import placed
 from coupler.model.wording import clipped
-from coupler.spatial import Transform, cross
+from coupler.spatial import Transform, cross, skew
 
 Array = Any  # an ndarray of floats, or of nodes
 
@@ -47,6 +48,12 @@ class Transmission(ABC):
     is_balanced = True
     turns = False
 
+    def __init__(self, ends: Iterable[End], numbers: Any) -> None:
+        values = np.array(numbers, float)
+        values.setflags(write=False)
+        self._put("ends", tuple(ends))
+        self._put("numbers", values)
+
     @abstractmethod
     def position(self, frames: Sequence[Transform], numbers: Array) -> Array:
         """u, for transforms from the world to the ends; zero if it has no position.
@@ -55,13 +62,19 @@ class Transmission(ABC):
             numbers: those of `self`, or nodes in their place.
         """
 
-    @abstractmethod
     def wrenches(self, frames: Sequence[Transform], numbers: Array) -> list[Array]:
-        """F: the force on each end by unit of force along u, 6 each, in the world about its origin."""
+        """F: the force on each end by unit of force along u, 6 each, in the world about its origin.
 
-    @abstractmethod
-    def scaled(self, factor: float) -> Self:
-        """The transmission with this factor on u."""
+        It is how u changes with a small motion of the end, which a transmission without a position must say itself.
+        """
+
+        count = len(frames)
+
+        def moved(motions: Array) -> Array:
+            ends = [displaced(X, m) for X, m in zip(frames, np.split(motions, count), strict=True)]
+            return self.position(ends, numbers)
+
+        return np.split(vjp(moved, np.zeros(6 * count), np.array(1.0)), count)
 
     def moved(self, name: Callable[[str], str], place: Callable[[str, Transform], Transform]) -> Self:
         """The transmission on other bodies.
@@ -83,12 +96,6 @@ class Transmission(ABC):
         for name, value in values.items():
             other._put(name, value)
         return other
-
-    def _set(self, ends: Iterable[End], numbers: Any) -> None:
-        values = np.array(numbers, float)
-        values.setflags(write=False)
-        self._put("ends", tuple(ends))
-        self._put("numbers", values)
 
     def _put(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -118,5 +125,6 @@ def end_at(what: str, given: Any) -> End:
     return End(named(f"{what}: its body", body), placed(what, numbers(f"{what}: its point", point, (3,)), None))
 
 
-def force_at(point: Array, force: Array) -> Array:
-    return np.concatenate([cross(point, force), force])
+def displaced(X: Transform, m: Array) -> Transform:
+    """A transform from the world after a small motion m of its frame in the world, to first order."""
+    return Transform(X.E - X.E @ skew(m[:3]), X.r + m[3:] + cross(m[:3], X.r))

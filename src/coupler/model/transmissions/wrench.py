@@ -42,7 +42,7 @@ class Wrench(Transmission):
         ends = [End(named(f"{what}: its body", body), placed(what, at, turned))]
         if against is not None:
             ends.append(End(named(f"{what}: the body it is against", against), placed(what, origin, origin_turned)))
-        self._set(ends, np.concatenate(parts))
+        super().__init__(ends, np.concatenate(parts))
 
     @property
     def has_position(self) -> bool:  # type: ignore[override]
@@ -72,6 +72,7 @@ class Wrench(Transmission):
         return [wrench] if len(frames) == 1 else [wrench, -wrench]
 
     def scaled(self, factor: float) -> Wrench:
+        """The same with this factor on its position."""
         return self._with(numbers=factor * self.numbers)
 
     def __repr__(self) -> str:
