@@ -173,8 +173,12 @@ def test_the_cluster_under_the_cursor_is_highlighted(opened: Opened) -> None:
         wait_for(lambda: not scene.highlighted)
         page.mouse.click(*within(before))
         wait_for(lambda: bool(scene.highlighted))
-        page.locator("input.mantine-TextInput-input:visible").fill("nobody")
-        wait_for(lambda: page.get_by_text("nothing is called 'nobody'").count() > 0)
+
+        def nobody_is_found() -> bool:  # what the click puts into the field may arrive later than what is typed
+            page.locator("input.mantine-TextInput-input:visible").fill("nobody")
+            return page.get_by_text("nothing is called 'nobody'").count() > 0
+
+        wait_for(nobody_is_found)
         assert not scene.highlighted
 
 
