@@ -38,12 +38,14 @@ class Transmission(ABC):
         numbers: its other numbers, along the axes of these frames.
         has_position: whether it has a position u; if not, it has a velocity only.
         is_balanced: whether its forces are in balance, so that they do nothing if all ends move as one body.
+        by_contact: whether it acts on contacts, so that no joint has a gear.
     """
 
     ends: tuple[End, ...]
     numbers: np.ndarray
     has_position = True
     is_balanced = True
+    by_contact = False
 
     @abstractmethod
     def position(self, frames: Sequence[Transform], numbers: Array) -> Array:
