@@ -58,6 +58,7 @@ from coupler.kinematics import (
 )
 from coupler.model import (
     Actuator,
+    Adhesion,
     Around,
     Cable,
     ModelError,
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Actuator",
     "ActuatorSizing",
+    "Adhesion",
     "Around",
     "Cable",
     "JointForces",

@@ -18,7 +18,7 @@ from coupler.algorithms.actuation import (
     generalized_forces_program,
 )
 from coupler.algorithms.inverse_actuation import actuated_motion_program, actuator_forces_program
-from coupler.compiled import attempted, driven, run, zeros
+from coupler.compiled import attempted, driven_through_joints, refuse_adhesions, run, zeros
 from coupler.dynamics import inverse_dynamics
 from coupler.model import ModelError, Robot
 from coupler.model.actuators import by_actuator
@@ -57,7 +57,7 @@ def actuator_positions(robot: Robot, q: Any) -> np.ndarray:
     Raises:
         ModelError: for an actuator on a ball joint, which has a velocity but no angle.
     """
-    check_positions(driven(robot))
+    check_positions(driven_through_joints(robot))
     return run(robot, actuator_positions_program, q)
 
 
@@ -68,7 +68,7 @@ def actuator_velocities(robot: Robot, q: Any, v: Any) -> np.ndarray:
         q: (..., nq), closed configurations.
         v: (..., nv), velocities of independent joints, rad/s or m/s.
     """
-    return run(driven(robot), actuator_velocities_program, q, v)
+    return run(driven_through_joints(robot), actuator_velocities_program, q, v)
 
 
 def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
@@ -79,7 +79,7 @@ def actuator_accelerations(robot: Robot, q: Any, v: Any, a: Any) -> np.ndarray:
         v: (..., nv), velocities of independent joints, rad/s or m/s.
         a: (..., nv), accelerations of independent joints, rad/s² or m/s².
     """
-    return run(driven(robot), actuator_accelerations_program, q, v, a)
+    return run(driven_through_joints(robot), actuator_accelerations_program, q, v, a)
 
 
 def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
@@ -91,7 +91,7 @@ def actuator_jacobian(robot: Robot, q: Any) -> np.ndarray:
     Args:
         q: (..., nq), closed configurations.
     """
-    A = run(driven(robot), actuator_jacobian_program, q)
+    A = run(driven_through_joints(robot), actuator_jacobian_program, q)
     return A.reshape(*A.shape[:-1], len(robot.actuators), robot.nv)
 
 
@@ -105,12 +105,12 @@ def generalized_forces(robot: Robot, q: Any, forces: Any) -> np.ndarray:
     Returns:
         (..., nv), N m or N.
     """
-    return run(driven(robot), generalized_forces_program, q, by_actuator(robot, "forces", forces))
+    return run(driven_through_joints(robot), generalized_forces_program, q, by_actuator(robot, "forces", forces))
 
 
 def possible_forces(robot: Robot, q: np.ndarray, forces: np.ndarray) -> np.ndarray:
     """`generalized_forces`, with NaN for states at which independent joints do not determine the others."""
-    return attempted(driven(robot), generalized_forces_program, q, forces)
+    return attempted(driven_through_joints(robot), generalized_forces_program, q, forces)
 
 
 def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exact: bool = True) -> np.ndarray:
@@ -144,7 +144,7 @@ def actuator_forces(robot: Robot, q: Any, tau: Any, weights: Any = None, *, exac
 
 def _weights(robot: Robot, weights: Any) -> np.ndarray:
     """The cost of each actuator's force."""
-    count = len(driven(robot).actuators)
+    count = len(driven_through_joints(robot).actuators)
     cost = np.ones(count) if weights is None else numbers("weights", by_actuator(robot, "weights", weights), (count,))
     if not (cost > 0.0).all():
         raise ModelError(f"weights must be above zero, got {cost.tolist()}")
@@ -193,7 +193,7 @@ def velocities_of_actuators(robot: Robot, q: Any, rates: Any, near: Any = None) 
     Raises:
         ModelError: if no motion of the robot gives all actuators these rates, naming one of them.
     """
-    return _moved(robot, q, by_actuator(driven(robot), "rates", rates), near, "velocity")
+    return _moved(robot, q, by_actuator(driven_through_joints(robot), "rates", rates), near, "velocity")
 
 
 def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: Any = None) -> np.ndarray:
@@ -210,12 +210,14 @@ def accelerations_of_actuators(robot: Robot, q: Any, v: Any, rates: Any, near: A
     Raises:
         ModelError: if no motion of the robot gives all actuators these rates, naming one of them.
     """
-    rates, bias = by_actuator(driven(robot), "rates", rates), actuator_accelerations(robot, q, v, zeros(robot, q))
+    bias = actuator_accelerations(robot, q, v, zeros(robot, q))
+    rates = by_actuator(robot, "rates", rates)
     return _moved(robot, q, _given("rates", rates, len(robot.actuators), bias) - bias, near, "acceleration")
 
 
 def check_positions(robot: Robot) -> None:
     """Raises a ModelError for actuators on ball joints, which have a velocity but no position."""
+    refuse_adhesions(robot)
     kinds = {joint.name: joint.kind for joint in robot.joints}
     for actuator in robot.actuators:
         if actuator.along is not None and not actuator.along.has_position:
@@ -234,7 +236,7 @@ def _moved(robot: Robot, q: Any, rates: Any, near: Any, what: str) -> np.ndarray
     """The motion closest to `near` that gives actuators these rates."""
     if near is None:
         near = zeros(robot, q)
-    count = len(driven(robot).actuators)
+    count = len(driven_through_joints(robot).actuators)
     motion, missed = _answered(robot, actuated_motion_program, q, near, rates)
     if motion is not None and not missed:
         return motion

@@ -15,10 +15,10 @@ import numpy as np
 from coupler.graph import Executable, compile
 from coupler.graph.interning import uncollected
 from coupler.model import ModelError, Robot
-from coupler.model.actuators import too_short_rods
+from coupler.model.actuators import adhesions, too_short_rods
 from coupler.model.numbers import as_array
 from coupler.model.robot import check_robot
-from coupler.model.wording import clipped, in_state
+from coupler.model.wording import clipped, in_state, listed
 
 _FLOAT32 = np.dtype(np.float32)
 
@@ -115,6 +115,21 @@ def driven(robot: Robot, what: str = "") -> Robot:
             "(RobotBuilder.actuator, Robot.with_actuators)"
         )
     return robot
+
+
+def driven_through_joints(robot: Robot, what: str = "") -> Robot:
+    """The robot; a ModelError if it has no actuators, or if some of them act on contacts."""
+    refuse_adhesions(driven(robot, what), what)
+    return robot
+
+
+def refuse_adhesions(robot: Robot, what: str = "") -> None:
+    """Raises a ModelError if some actuators act on contacts."""
+    if names := adhesions(robot):
+        raise ModelError(
+            f"{what}adhesion {listed(names)} acts where bodies touch, which only a step of a simulation knows; "
+            "robot.with_actuators([...]) gives a robot without it"
+        )
 
 
 def zeros(robot: Robot, q: Any) -> np.ndarray:

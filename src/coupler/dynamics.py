@@ -23,7 +23,7 @@ from coupler.algorithms.control_forces import control_forces_program
 from coupler.algorithms.efpa import inverse_osim_program
 from coupler.algorithms.loop_dynamics import loop_dynamics_program, loop_velocities_program
 from coupler.algorithms.rnea import inverse_dynamics_program
-from coupler.compiled import driven, on_bodies, run, run_on_state, zeros
+from coupler.compiled import driven_through_joints, on_bodies, run, run_on_state, zeros
 from coupler.kinematics import frame_place
 from coupler.model import ModelError, Robot
 from coupler.model.actuators import by_actuator
@@ -98,7 +98,7 @@ def control_forces(robot: Robot, q: Any, v: Any, motors: Any, rates: Any = None)
     Returns:
         (..., actuators), N m or N, in the order of `robot.actuators`.
     """
-    controls = by_actuator(driven(robot, "motors: "), "motors", motors)
+    controls = by_actuator(driven_through_joints(robot, "motors: "), "motors", motors)
     moving = np.zeros(len(robot.actuators), getattr(q, "dtype", float))
     if rates is not None:
         if not any(actuator.kind == "position" for actuator in robot.actuators):

@@ -107,7 +107,6 @@ def test_sites_of_bodies_that_one_joint_moves(tmp_path: Path) -> None:
     [
         ('<motor tendon="rope"/>', "1 actuator at a tendon that runs through a shape"),
         ('<muscle joint="a" lengthrange="0 1"/>', "1 muscle, which is a motor here"),
-        ('<adhesion body="arm" ctrlrange="0 1"/>', "1 adhesion actuator"),
     ],
 )
 def test_other_transmissions_are_told(actuator: str, told: str, tmp_path: Path) -> None:

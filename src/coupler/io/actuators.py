@@ -58,7 +58,8 @@ def put_actuators(
 def _put_actuator(root: ET.Element, tag: str, robot: Robot, actuator: Actuator) -> ET.Element:
     figures: dict[str, Any] = {name: getattr(actuator, name) or None for name in ("stiffness", "damping")}
     figures |= limits_beyond_joints(robot, actuator)
-    figures["control"] = None if actuator.control == (-np.inf, np.inf) else actuator.control
+    unlimited = Actuator(actuator.name, actuator.gears, along=actuator.along).control
+    figures["control"] = None if actuator.control == unlimited else actuator.control
     kind = None if actuator.kind == "motor" else actuator.kind
     element = put(root, tag, name=actuator.name, type=kind, **{name: figures[name] for name in _FIGURES})
     for joint, gear in actuator.gears.items():

@@ -7,7 +7,8 @@
 </cable>
 A shape that a cable runs around, between two ends, is <around link="upper" radius="0.03">, with an axis if it is a
 cylinder and a point on the side that the cable passes, if that is given.
-<slider_crank rod="1.5" axis="0 0 1"> and <wrench force="0 0 1" moment="0 0 0.02"> have one end or two.
+<slider_crank rod="1.5" axis="0 0 1"> and <wrench force="0 0 1" moment="0 0 0.02"> have one end or two, and
+<adhesion link="pad"/> has none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from coupler.io.urdf.elements import put_origin
 from coupler.io.urdf.origins import origin
 from coupler.io.writing import put, text
 from coupler.io.xml import Element
-from coupler.model import Around, Cable, SliderCrank, Transmission, Wrench
+from coupler.model import Adhesion, Around, Cable, SliderCrank, Transmission, Wrench
 from coupler.model.transmissions import End
 from coupler.spatial import Transform
 
@@ -36,6 +37,9 @@ def put_transmission(parent: ET.Element, along: Transmission, place: Callable[[s
                 put_origin(put(element, "end", link=part.body), place(part.body, part.at))
             else:
                 _put_around(element, part, place)
+        return
+    if isinstance(along, Adhesion):
+        put(parent, "adhesion", link=along.body, gear=None if along.gear == 1.0 else along.gear)
         return
     if isinstance(along, SliderCrank):
         gear, rod, *axis = along.numbers
@@ -65,13 +69,15 @@ def _read_around(element: Element, link_of: LinkOf) -> Around:
 
 def read_transmission(element: Element, link_of: LinkOf) -> Transmission | None:
     """The transmission in an <actuator>; None if it has none."""
-    parts = element.all("cable", "slider_crank", "wrench")
+    parts = element.all("cable", "slider_crank", "wrench", "adhesion")
     if not parts:
         return None
     part = parts[0]
     if len(parts) > 1 or element.all("joint"):
         raise part.error("an actuator has either joints or one transmission")
     with part.blamed():
+        if part.tag.endswith("adhesion"):
+            return Adhesion(_link(part, link_of), part.number("gear", 1.0))
         if part.tag.endswith("cable"):
             shares, points = part.numbers("shares", None, [1.0]), list[Any]()
             for end in part.all("end", "around"):

@@ -38,10 +38,11 @@ from coupler.model.shapes import (
     Shape,
     Sphere,
 )
-from coupler.model.transmissions import Around, Cable, SliderCrank, Transmission, Wrench
+from coupler.model.transmissions import Adhesion, Around, Cable, SliderCrank, Transmission, Wrench
 
 __all__ = [
     "Actuator",
+    "Adhesion",
     "Around",
     "Body",
     "Box",

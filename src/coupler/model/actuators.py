@@ -71,8 +71,9 @@ class Actuator:
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ModelError(f"{what}: its kind must be one of {listed(KINDS)}, got {clipped(self.kind)}")
         values: dict[str, Any] = self._way(what)
+        pulls = self._is_adhesion(what, values.get("along"))
         for name in ("effort", "control"):
-            values[name] = _interval(f"{what}: its {name}", getattr(self, name))
+            values[name] = _interval(f"{what}: its {name}", getattr(self, name), from_zero=pulls)
         if not values["effort"][0] <= 0.0 <= values["effort"][1]:
             raise ModelError(f"{what}: its effort must be free to be zero, got limits {values['effort']}")
         for name in ("stiffness", "damping"):
@@ -89,11 +90,20 @@ class Actuator:
         given = self.gears if self.along is None else self.along
         if not isinstance(given, Transmission):
             return {"gears": _gears(what, given)}
-        if self.kind == "position" and not given.has_position:
+        if self.kind == "position" and not (given.has_position or given.by_contact):
             raise ModelError(
                 f"{what}: a {type(given).__name__} that is against no other body has no position that a servo follows"
             )
         return {"gears": MappingProxyType({}), "along": given}
+
+    def _is_adhesion(self, what: str, along: Transmission | None) -> bool:
+        """Whether it acts on contacts, which takes a plain motor."""
+        pulls = along is not None and along.by_contact
+        if pulls and self.kind != "motor":
+            raise ModelError(f'{what}: an adhesion has no position and no velocity; its kind must be "motor"')
+        if pulls and self.speed != np.inf:
+            raise ModelError(f"{what}: an adhesion has no velocity that its speed could limit")
+        return pulls
 
     def _check_gains(self, what: str) -> None:
         if self.kind == "motor" and (self.stiffness or self.damping):
@@ -158,14 +168,16 @@ def _gears(what: str, given: Any) -> Mapping[str, Any]:
     return MappingProxyType(gears)
 
 
-def _interval(what: str, given: Any) -> tuple[float, float]:
-    """Lower and upper limit; one number stands for both directions."""
+def _interval(what: str, given: Any, *, from_zero: bool = False) -> tuple[float, float]:
+    """Lower and upper limit; one number stands for both directions, or for the range `from_zero`."""
     if np.ndim(given) == 0:
         size = float(numbers(what, given, (), least=0.0, finite=False))
-        return -size, size
+        return (0.0 if from_zero else -size), size
     low, high = numbers(what, given, (2,), finite=False).tolist()
     if low > high:
         raise ModelError(f"{what} must be a range from low to high, got {low:g} to {high:g}")
+    if from_zero and low < 0.0:
+        raise ModelError(f"{what} must be at least zero, as an adhesion only pulls, got {low:g} to {high:g}")
     return low, high
 
 
@@ -200,12 +212,15 @@ def by_actuator(robot: Robot, what: str, given: Any) -> Any:
 def terms_of(robot: Robot, actuator: Actuator) -> list[Term]:
     """The entries of joint velocities of which an actuator's velocity is the sum, with their gears.
 
-    Gears that depend on the pose are NaN here; programs compute them.
+    Gears that depend on the pose are NaN here; programs compute them. An adhesion has no terms.
 
     Raises:
         ModelError: for an unknown or a fixed joint, or one with another number of freedoms, and for unknown bodies.
     """
     what, terms = f"actuator {actuator.name!r}", list[Term]()
+    if actuator.along is not None and actuator.along.by_contact:
+        _check_ends(robot, actuator.along, what)
+        return terms
     if actuator.along is not None:
         links = path_of(robot, actuator.along, what)
         return [(link, j, np.nan) for link in links for j in range(robot.tree.links[link].kind.nv)]
@@ -233,9 +248,8 @@ def path_of(robot: Robot, along: Transmission, what: str) -> dict[int, list[int]
         ModelError: for ends on unknown bodies, and if no joint moves it.
     """
     tree, carried = robot.tree, dict[int, list[int]]()
+    _check_ends(robot, along, what)
     for number, (body, _) in enumerate(along.ends):
-        if body not in tree.place:
-            raise ModelError(f"{what}: there is no body {body!r}; there are {listed(robot.body_names, like=body)}")
         link = tree.place[body][0]
         while link:
             carried.setdefault(link, []).append(number)
@@ -246,6 +260,17 @@ def path_of(robot: Robot, along: Transmission, what: str) -> dict[int, list[int]
         names = listed(dict.fromkeys(end.body for end in along.ends))
         raise ModelError(f"{what}: it can drive nothing, as no joint moves {names} relative to each other")
     return dict(sorted(carried.items(), key=lambda way: (robot.cluster_tree.cluster_of[way[0]], way[0])))
+
+
+def _check_ends(robot: Robot, along: Transmission, what: str) -> None:
+    for body, _ in along.ends:
+        if body not in robot.tree.place:
+            raise ModelError(f"{what}: there is no body {body!r}; there are {listed(robot.body_names, like=body)}")
+
+
+def adhesions(robot: Robot) -> list[str]:
+    """The names of actuators that act on contacts."""
+    return [actuator.name for actuator in robot.actuators if actuator.along and actuator.along.by_contact]
 
 
 def too_short_rods(robot: Robot) -> str:

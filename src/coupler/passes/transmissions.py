@@ -44,7 +44,8 @@ class EndRecord(Record):
 
 def posed_actuators(robot: Robot) -> dict[int, Transmission]:
     """The transmissions whose gears depend on the pose, by the numbers of their actuators."""
-    return {i: actuator.along for i, actuator in enumerate(robot.actuators) if actuator.along is not None}
+    along = {i: actuator.along for i, actuator in enumerate(robot.actuators)}
+    return {i: way for i, way in along.items() if way is not None and not way.by_contact}
 
 
 def actuated_body(robot: Robot) -> type[Record]:

@@ -68,6 +68,7 @@ class Blocks:
         given: impulses of contacts that act besides λ and are not solved for; None if there are none.
         given_where: the flag of the contacts that have such impulses.
         offsets: impulses that active blocks of actuators, the last ones, have besides λ; None if there are none.
+        pulls: impulses of adhesions, which act besides λ on contacts with the flag `pulled`; None if there are none.
     """
 
     def __init__(
@@ -89,7 +90,13 @@ class Blocks:
         self.given: Buffer | None = None
         self.given_where = "active"
         self.offsets: Buffer | None = None
+        self.pulls: Buffer | None = None
         self._records = BlockRecords(builder, "block", rows, self.joints, _contact, _JOINT)
+
+    def pull(self) -> None:
+        """Lets contacts be pulled; see `pulls`."""
+        self.pulls = self.builder.scratch("pulls", self.rows.total)
+        self.flags["pulled"] = self.builder.scratch("pulled", self.contacts + self.joints)
 
     @property
     def all(self) -> range:

@@ -89,6 +89,11 @@ class Drives:
         measured = None if actuator.along is None else (row.actuator, row.scale)
         return Start(1, geared=geared, measured=measured, soft=row.servo)
 
+    @property
+    def forces(self) -> Vector:
+        """The forces of motors within their limits, in steps of a single stage."""
+        return self._buffers["given"]
+
     # Before velocities are known
 
     def prepare(self) -> None:

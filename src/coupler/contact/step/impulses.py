@@ -16,6 +16,7 @@ from coupler.contact.scene import travelling
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.sliding import Sliding
 from coupler.contact.solution import ENOUGH
+from coupler.contact.step.adhesion import Adhesions
 from coupler.contact.step.context import StepContext
 from coupler.contact.step.impact import Impacts
 from coupler.contact.step.impulse_passes import climb, weigh_gates
@@ -49,7 +50,8 @@ class Impulses:
         position_impulses: the impulses with which positions move. Impacts add others to them, for velocities alone.
     """
 
-    def __init__(self, context: StepContext, vectors: StateVectors) -> None:
+    def __init__(self, context: StepContext, vectors: StateVectors, adhesions: Adhesions | None = None) -> None:
+        self._adhesions = adhesions
         self._context, self._after, self._before = context, vectors.after, vectors.before
         sweep, scene, blocks, candidates = context.sweep, context.scene, context.blocks, context.candidates
         islands = Islands(blocks, context.columns) if context.layout.trees >= _MANY_TREES else None
@@ -68,7 +70,7 @@ class Impulses:
         self._sliding = Sliding(blocks) if slides else None
         rows = context.layout.contact_rows
         self.stage_contacts = StageContacts(sweep.builder, candidates, rows, scene.step) if higher and touches else None
-        report = self._report()
+        self._reported = report = self._report()
         self._measurement = Measurement(context, report, self.stage_contacts)
         pairs = PassingPairs(context)
         passes = bool(pairs.pairs) and not self._rebounds  # what rebounds in place turns round where it is
@@ -93,6 +95,8 @@ class Impulses:
         for part in (self._rebounds, self.impacts):
             vectors |= part.velocities if part else {}
         vectors |= {"approach": self._sliding.approach} if self._sliding else {}
+        for name in ("free", "approach") if self._adhesions else ():
+            vectors[name] = vectors.get(name) or builder.scratch(name, 3 * layout.contacts)
         return ContactReport(layout.contact_rows, vectors)
 
     def write(self, apply_impulses: Callable[[], None]) -> None:
@@ -111,6 +115,8 @@ class Impulses:
             if self.impacts:
                 self._keep_position_impulses()
                 self.impacts.write(self._relaxation, self._refinement, apply_impulses)
+            if self._adhesions:
+                self._adhesions.look(self._reported)
         if self._rebounds:
             self._rebounds.add_given()
         if self.stage_contacts:
@@ -127,6 +133,8 @@ class Impulses:
         before, after = self._before, self._after
         self._measurement.write(before["impulses"])
         self._joints.measure(before["impulses"])
+        if self._adhesions:
+            self._adhesions.pull(self._reported, self._context.layout, self._context.halves)
         if self._rebounds:
             self._rebounds.begin(after["gaps"], before["pending"], after["pending"])
         if self.impacts:
@@ -134,6 +142,8 @@ class Impulses:
         self._measurement.begin_problem()
         if self._passing:
             self._passing.begin(after["gaps"])
+        if self._adhesions:
+            self._adhesions.let_wait()
         if self._sliding:
             self._sliding.begin()
         self._jams.begin(after["jammed"], after["gaps"])

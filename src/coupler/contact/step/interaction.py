@@ -105,7 +105,7 @@ class InteractingBlocks(Blocks):
             name: the field of blocks to sum up in place of impulses.
             vector: a vector laid out like x, which gets the sum in its place; nothing is added to that.
         """
-        key = self.sum_up, name, vector, self.part, self.given, self.given_where, self.offsets
+        key = self.sum_up, name, vector, self.part, self.given, self.given_where, self.offsets, self.pulls
         self.builder.once(key, lambda: self._sum_up(name, vector))
 
     def _sum_up(self, name: str, vector: Buffer | None) -> None:
@@ -114,6 +114,9 @@ class InteractingBlocks(Blocks):
         if vector is None and (given := self.given) is not None:
             more = lambda blocks: fields(given=self.place(blocks, given))  # noqa: E731
             self.along(_pushing("given"), self.given_where, more, blocks=self.all[: self.contacts])
+        if vector is None and (pulls := self.pulls) is not None:
+            more = lambda blocks: fields(pull=self.place(blocks, pulls))  # noqa: E731
+            self.along(_pushing("pull"), "pulled", more, blocks=self.all[: self.contacts])
         if vector is None and (offsets := self.offsets) is not None:
             last = self.all[len(self.all) - offsets.size :]
             more = lambda blocks: fields(offset=offsets.at([block - last[0] for block in blocks], 1))  # noqa: E731

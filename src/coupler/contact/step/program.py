@@ -23,6 +23,7 @@ from coupler.contact.laws import TINY
 from coupler.contact.scene import ContactScene, Layout, friction_impulses
 from coupler.contact.scheme import SCHEMES
 from coupler.contact.servos import servoed
+from coupler.contact.step.adhesion import Adhesions, leave_idle
 from coupler.contact.step.candidates import Candidates
 from coupler.contact.step.columns import Columns, Start
 from coupler.contact.step.context import StepContext
@@ -38,7 +39,9 @@ from coupler.contact.step.memory import StageBody, StepBody, StepCluster
 from coupler.contact.step.stages import Stages
 from coupler.contact.step.state_vectors import StateVectors
 from coupler.graph import Buffer, Program, View, constants, fields
-from coupler.model import Robot
+from coupler.model import ModelError, Robot
+from coupler.model.actuators import adhesions
+from coupler.model.wording import listed
 from coupler.passes import ClusterShape, ClusterWindows, Sweep
 
 _ROUNDING = 1e-20  # of a robot that moves as a whole: a mobility that is due to rounding alone
@@ -74,6 +77,11 @@ class _Step:
         self._scene, self._layout, self._candidates = scene, Layout(robot, scene), Candidates(robot, scene.pairs)
         midpoint, scheme = scene.integrator == "midpoint", SCHEMES.get(scene.integrator)
         self._midpoint, self._scheme = midpoint, scheme
+        self._adhering = adhesions(robot) if scene.motors else []
+        if scheme and self._adhering:
+            raise ModelError(
+                f'adhesion {listed(self._adhering)} takes integrator="midpoint" or "euler", got {scene.integrator!r}'
+            )
         if scheme:
             moving = robot
         else:  # springs, dampers and free servos take part in the step as armatures, so that none is too stiff for it
@@ -99,6 +107,7 @@ class _Step:
         self.can_be_stopped = bool(starts)
         self._columns = Columns(sweep, starts)
         self._blocks: InteractingBlocks | None = None  # the contact problem, once it is written
+        self._adhesions: Adhesions | None = None
         for name in ("v", "u"):
             sweep.vector(name)
         sweep.vectors["v_next"] = after["v"]
@@ -153,7 +162,9 @@ class _Step:
             rounding=_ROUNDING / (sum(body.mass for body in sweep.robot.bodies.values()) + TINY),
         )
         context = StepContext(sweep, scene, layout, self._halves, self._candidates, self._columns, blocks)
-        impulses = Impulses(context, self._vectors)
+        if self._drives and self._adhering:
+            self._adhesions = Adhesions(sweep.robot, scene.step, self._candidates, blocks, self._drives.forces)
+        impulses = Impulses(context, self._vectors, self._adhesions)
         if self._drives and bounds:
             self._drives.measure(blocks, self._columns, bounds, friction)
         gated = {id(sweep.shapes[number][0]) for number in self._columns.gates.bodies}
@@ -172,6 +183,10 @@ class _Step:
         elif self._drives:
             self._drives.report(self._blocks, joints, after["motors"], after["motor_work"])
             self._drives.check_limits(after["motors"], after["residual"])
+            if self._adhesions:
+                self._adhesions.report(after["motors"], after["motor_work"])
+            elif self._adhering:
+                leave_idle(self.sweep.builder, self.sweep.robot, after["motors"])
 
     def drift_after_impulses(self, impulses: Impulses | None, loads: Buffer | None) -> None:
         """Writes the steps that compute positions and velocities where the step ends.

@@ -1,4 +1,4 @@
-"""Actuators of a compiled model in MJCF: motors, servos and dampers, at joints, tendons, sites and slider-cranks.
+"""Actuators of a compiled model in MJCF: motors, servos and dampers, at joints, tendons, sites and more.
 
 MuJoCo's force is gain · ctrl + bias, along a length that is the gear times that of the transmission. A gain without
 bias is a motor, whose gear has the gain, so that its control is ctrl. A bias against the length makes a position servo,
@@ -20,10 +20,11 @@ from coupler.io.mjcf.files import Files
 from coupler.io.mjcf.transmissions import LeftOut, is_at_ball, is_still, way_of
 from coupler.io.mjcf.tree import Tree
 from coupler.io.taken_names import TakenNames
-from coupler.model import RobotBuilder
+from coupler.model import Adhesion, RobotBuilder
 from coupler.model.wording import counted
 
 _FIXED, _AFFINE = 0, 1  # gains
+_LIMITS = {"control", "effort"}
 _BIASES = (0, 1)  # none, and affine
 _DIRECT, _FILTERS, _MUSCLE = 0, (2, 3), 4  # dynamics: none, those that only delay, and muscles
 
@@ -44,6 +45,11 @@ def add_actuators(model: Compiled, files: Files, tree: Tree, builder: RobotBuild
         if lost is not None:
             left_out[lost] += 1
         gain = law.pop("gain")
+        if isinstance(way, Adhesion):
+            if gain <= 0.0:
+                left_out["adhesion that pushes", "adhesions that push"] += 1
+                continue
+            law |= {x: (0.0, max(law[x][1], 0.0)) if law[x][0] < 0.0 else law[x] for x in law.keys() & _LIMITS}
         if scale := law.pop("scale", None):
             scaled.append(f"{name or i + 1!r} = {scale}")
         if not isinstance(way, dict):

@@ -3,7 +3,7 @@
 Tendons over sites are cables. A site pushes its body with a wrench along axes of its own. If a single joint lies
 between the body and the ground, as with a drone and its propellers, that is the same force on the joint in every pose,
 and a gear. A wrench relative to another site acts on both bodies, and is in balance; MuJoCo's lacks the moment of its
-force about that site.
+force about that site. An adhesion acts on all contacts of a body.
 """
 
 from __future__ import annotations
@@ -16,18 +16,17 @@ from coupler.io.mjcf.compilation import Compiled
 from coupler.io.mjcf.names import PartNames
 from coupler.io.mjcf.tendons import cable_of
 from coupler.io.mjcf.tree import BALL, FREE, SLIDE, Tree, along_carriers, gears_of, pose, works
-from coupler.model import Cable, SliderCrank, Transmission, Wrench
+from coupler.model import Adhesion, Cable, SliderCrank, Transmission, Wrench
 from coupler.model.transmissions import End
 from coupler.spatial import Transform
 
 _JOINT, _IN_PARENT, _CRANK, _TENDON, _SITE, _BODY = range(6)  # MuJoCo's transmissions
-_LEFT_OUT = {  # the others, for one and for several
+_LEFT_OUT = {  # those that are not modelled, for one and for several
     _TENDON: ("actuator at a tendon that runs through a shape", "actuators at tendons that run through shapes"),
-    _BODY: ("adhesion actuator", "adhesion actuators"),
 }
 
 
-Known = Cable | SliderCrank | Wrench
+Known = Adhesion | Cable | SliderCrank | Wrench
 
 
 class LeftOut(Exception):
@@ -53,7 +52,7 @@ def way_of(model: Compiled, tree: Tree, i: int) -> dict[str, Any] | Known:
     way = _transmission(model, tree, i)
     if way is None:
         way = _gears(model, tree, i)
-    elif not _moves(model, tree, way):
+    elif not (way.by_contact or _moves(model, tree, way)):
         raise LeftOut("actuator of fixed joints", "actuators of fixed joints")
     return way
 
@@ -74,6 +73,8 @@ def _transmission(model: Compiled, tree: Tree, i: int) -> Known | None:
         _check_gear(gear)
         body, at = sites[target]
         return Wrench(body, gear[:3], gear[3:], at, against=sites[second].body, origin=sites[second].at)
+    if kind == _BODY:
+        return Adhesion(tree.names.bodies[target])
     if kind == _CRANK:
         _check_gear(gear[:1])
         (crank, meets), (slider, at), rod = sites[target], sites[second], float(model.actuator_cranklength[i])

@@ -14,7 +14,7 @@ from coupler.io.mjcf.joints import Step
 from coupler.io.mjcf.write_transmissions import SiteWriter, transmission
 from coupler.io.taken_names import TakenNames
 from coupler.io.writing import put
-from coupler.model import Actuator, Robot
+from coupler.model import Actuator, Adhesion, Robot
 from coupler.model.tree import GROUND, TreeJoint
 from coupler.spatial import Transform
 
@@ -68,6 +68,9 @@ def add_actuators(
         else:
             yield "actuator of a ball joint and others", "actuators of ball joints and others"
             continue
+        if isinstance(actuator.along, Adhesion):
+            put(actuators, "adhesion", name=actuator.name, **target, **_pull(actuator, actuator.along.gear))
+            continue
         put(actuators, _TAGS[actuator.kind], name=actuator.name, **target, **_law(actuator, limits["effort"]))
 
 
@@ -81,6 +84,14 @@ def _terms(actuator: Actuator, steps: Steps) -> Iterator[tuple[str, np.ndarray]]
             gear = np.atleast_1d(actuator.gears[joint.name])[step.entries]
             if gear.any():
                 yield name, gear
+
+
+def _pull(actuator: Actuator, gain: float) -> dict[str, Any]:
+    """The limits of an adhesion, which must have a range of control in MuJoCo."""
+    law: dict[str, Any] = {"ctrlrange": np.minimum(actuator.control, NO_LIMIT)}
+    if actuator.effort[1] < np.inf and actuator.effort != actuator.control:
+        law["forcerange"] = 0.0, gain * actuator.effort[1]
+    return law
 
 
 def _law(actuator: Actuator, effort: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from coupler.io.mjcf.attributes import place
 from coupler.io.taken_names import TakenNames
 from coupler.io.writing import put
-from coupler.model import Around, Cable, SliderCrank, Transmission, Wrench
+from coupler.model import Adhesion, Around, Cable, SliderCrank, Transmission, Wrench
 from coupler.model.axes import plane_across
 from coupler.spatial import Transform
 
@@ -54,6 +54,8 @@ def transmission(
     """Writes a transmission; returns what its actuator says of it, or None if MJCF cannot express it."""
     if isinstance(along, Cable):
         return _cable(name, along, tendons, names, sites)
+    if isinstance(along, Adhesion):
+        return {"body": along.body, "gain": along.gear}
     (body, at), *others = along.ends
     if isinstance(along, SliderCrank):
         gear, rod, *axis = along.numbers

@@ -40,6 +40,7 @@ class Transmission(ABC):
         has_position: whether it has a position u; if not, it has a velocity only.
         is_balanced: whether its forces are in balance, so that they do nothing if all ends move as one body.
         turns: whether its position is an angle, rad, rather than a length, m.
+        by_contact: whether it acts on contacts, so that no joint has a gear.
     """
 
     ends: tuple[End, ...]
@@ -47,6 +48,7 @@ class Transmission(ABC):
     has_position = True
     is_balanced = True
     turns = False
+    by_contact = False
 
     def __init__(self, ends: Iterable[End], numbers: Any) -> None:
         values = np.array(numbers, float)
